@@ -1,0 +1,45 @@
+"""ONNX's data-movement operators on any Array API array: Slice, DynamicSlice, Split and the sequence family.
+
+Import it as ``import gpuslice as gs``; `gs.slice` would hide the builtin. The ONNX layer (nodes, models, the backend
+protocol) is `gpuslice.onnx` and needs the onnx package.
+"""
+
+from gpuslice.config import show_config
+from gpuslice.engine import Launch, Trace, trace
+from gpuslice.operators import (
+    concat_from_sequence,
+    contiguous,
+    dynamic_slice,
+    sequence_at,
+    sequence_construct,
+    sequence_empty,
+    sequence_erase,
+    sequence_insert,
+    sequence_length,
+    slice,  # noqa: F401
+    split,
+    split_to_sequence,
+)
+from gpuslice.sequence import Sequence
+
+# `slice` is public but left out, so that `from gpuslice import *` doesn't hide the builtin.
+__all__ = [
+    "Launch",
+    "Sequence",
+    "Trace",
+    "concat_from_sequence",
+    "contiguous",
+    "dynamic_slice",
+    "sequence_at",
+    "sequence_construct",
+    "sequence_empty",
+    "sequence_erase",
+    "sequence_insert",
+    "sequence_length",
+    "show_config",
+    "split",
+    "split_to_sequence",
+    "trace",
+]
+
+__version__ = "0.1.0"

@@ -1,0 +1,65 @@
+"""The copy engine: any number of views become dense arrays. It knows strides and items, and has never heard of ONNX."""
+
+from collections.abc import Sequence
+from itertools import accumulate, chain
+from math import prod
+
+from gpuslice.arrays import Array, is_immutable, itemsize
+from gpuslice.engine import generic
+from gpuslice.engine.trace import Launch, Trace, is_tracing, record_allocation, trace
+from gpuslice.engine.view import Joined, View
+
+__all__ = ["Joined", "Launch", "Trace", "View", "copy_into", "dense", "gives_views", "read", "trace"]
+
+# CuPy's pool rounds to it, so that outputs in one block are aligned like outputs apart.
+_BLOCK_ALIGNMENT = 512
+
+read = generic.read
+gives_views = generic.gives_views
+
+
+def dense(values: Sequence[View | Joined], *, one_block: bool = False) -> list[Array]:
+    """Copy each value to a fresh, C-contiguous array of its own library, dtype and device.
+
+    Parameters
+    ----------
+    values : sequence of View or Joined
+    one_block : bool
+        Take all results, of one dtype and device, from one allocation.
+    """
+    # An empty array that is written, never asarray(copy=True), which keeps Fortran order.
+    targets = _allocate_block(values) if one_block else [_allocate(value) for value in values]
+    copy_into(values, targets)
+    return [read(value) if target is None else target for value, target in zip(values, targets, strict=True)]
+
+
+def copy_into(values: Sequence[View | Joined], targets: Sequence[Array | None]) -> None:
+    """Copy each value into the target of its shape, where there is one."""
+    both = zip(values, targets, strict=True)
+    generic.copy(chain.from_iterable(value.pairs(target) for value, target in both if target is not None))
+
+
+def _allocate(value: View | Joined) -> Array | None:
+    """Give an array to write to; None where the library's arrays are immutable and reading is all one can do."""
+    if is_immutable(value.xp):
+        return None
+    target = value.xp.empty(value.shape, dtype=value.dtype, device=value.device)
+    if is_tracing():
+        record_allocation(prod(value.shape) * itemsize(target))
+    return target
+
+
+def _allocate_block(values: Sequence[View | Joined]) -> list[Array | None]:
+    if not values or is_immutable(values[0].xp):
+        return [None] * len(values)
+    first = values[0]
+    unit = max(1, _BLOCK_ALIGNMENT // itemsize(first.xp.empty((0,), dtype=first.dtype, device=first.device)))
+    ends = list(accumulate(-(-prod(value.shape) // unit) * unit for value in values))
+    block = first.xp.empty((ends[-1],), dtype=first.dtype, device=first.device)
+    if is_tracing():
+        record_allocation(ends[-1] * itemsize(block))
+    starts = [0, *ends[:-1]]
+    return [
+        first.xp.reshape(block[start : start + prod(value.shape)], value.shape)
+        for start, value in zip(starts, values, strict=True)
+    ]

@@ -1,0 +1,40 @@
+"""Rules raise without a prefix; whoever the user called adds the operator and its version, once."""
+
+from collections.abc import Callable
+from functools import wraps
+from types import TracebackType
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class speaking_as:
+    """Put a name before the message of any error that the block raises for its arguments."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if isinstance(error, (IndexError, TypeError, ValueError)):
+            error.args = (f"{self.name}: {error}",)
+
+
+def speaks_as(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function so that its errors begin with ``name``."""
+    prefix = speaking_as(name)
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            with prefix:
+                return function(*args, **kwargs)
+
+        return call
+
+    return decorate

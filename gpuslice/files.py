@@ -1,0 +1,104 @@
+"""Arrays from and to .npy and .npz files: without pickle, text as fixed-width strings, written beside and renamed."""
+
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from gpuslice.arrays import Array, dtype_name
+
+
+def read_array(path: str, dtype: str | None = None) -> Array:
+    """Read an array from a .npy file.
+
+    Parameters
+    ----------
+    path : str
+    dtype : str, optional
+        What the items are, by ONNX name. NumPy writes a bfloat16 as two bytes of no type; only this tells.
+
+    Raises
+    ------
+    OSError
+        No such file, or one that can't be read.
+    ValueError
+        Not an .npy file, or one of pickled objects.
+    TypeError
+        Of another dtype.
+    """
+    array = _load(path)
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{path}: holds several arrays; one is wanted")
+    return _typed(array, path, dtype)
+
+
+def read_arrays(paths: str, dtype: str | None = None) -> list[Array]:
+    """Read the arrays of a sequence: an .npz file in its order, or .npy files separated by commas; see `read_array`."""
+    if not paths:
+        return []
+    if paths.endswith(".npz"):
+        with _load(paths) as archive:
+            return [_typed(archive[name], f"{paths}: {name}", dtype) for name in archive.files]
+    return [read_array(path, dtype) for path in paths.split(",")]
+
+
+def write_array(path: str, array: Array) -> None:
+    """Write one array to a .npy file, whole or not at all."""
+    with _replacing(path) as file:
+        np.lib.format.write_array(file, _storable(array), allow_pickle=False)
+
+
+def write_arrays(path: str, arrays: Mapping[str, Array]) -> None:
+    """Write arrays by name to a .npz file, whole or not at all."""
+    # Not np.savez, which would take an array called "file" for its own argument.
+    with _replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, _storable(array), allow_pickle=False)
+
+
+def _load(path: str) -> Array:
+    try:
+        return np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise OSError(f"{path}: {error.strerror or error}") from None
+    except Exception as error:  # a damaged header raises whatever its parser does
+        reason = "text must be fixed-width strings" if "Object arrays" in str(error) else "not an .npy or .npz file"
+        raise ValueError(f"{path}: cannot be read; {reason}") from None
+
+
+def _typed(array: Array, path: str, dtype: str | None) -> Array:
+    if dtype is None or dtype_name(array.dtype) == dtype:
+        return array
+    if array.dtype.kind == "V" and array.dtype.fields is None:
+        import ml_dtypes
+
+        wanted = getattr(ml_dtypes, dtype, None)
+        if wanted is not None and np.dtype(wanted).itemsize == array.dtype.itemsize:
+            return array.view(wanted)
+    raise TypeError(f"{path}: must hold {dtype}; it holds {dtype_name(array.dtype)}")
+
+
+def _storable(array: Array) -> Array:
+    return np.asarray(array, dtype=str) if array.dtype.kind in "OT" else array
+
+
+@contextmanager
+def _replacing(path: str) -> Iterator[IO[bytes]]:
+    """Open a file beside ``path`` that takes its place if the block ends well."""
+    target = Path(path)
+    if target.is_dir():
+        raise OSError(f"{path}: is a directory")
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with beside.open("xb") as file:
+            yield file
+        beside.replace(target)
+    except OSError as error:
+        raise OSError(f"{path}: cannot be written; {error.strerror or error}") from None
+    finally:
+        beside.unlink(missing_ok=True)

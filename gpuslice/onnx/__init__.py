@@ -1,0 +1,15 @@
+"""The ONNX layer: nodes, models, the backend protocol and operators for onnx.reference. It needs the onnx package."""
+
+try:
+    import onnx as _onnx  # noqa: F401
+except ImportError as error:
+    raise ImportError("gpuslice.onnx needs the onnx package: pip install 'gpuslice[onnx]'") from error
+
+from gpuslice.onnx.backend import Backend
+from gpuslice.onnx.graph import Graph
+from gpuslice.onnx.model import load_model, unsupported
+from gpuslice.onnx.node import run_node
+from gpuslice.onnx.reference import reference_ops
+from gpuslice.onnx.schemas import VERSIONS
+
+__all__ = ["VERSIONS", "Backend", "Graph", "load_model", "reference_ops", "run_node", "unsupported"]

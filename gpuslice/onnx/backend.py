@@ -1,0 +1,85 @@
+"""The protocol of onnx.backend.base, so that ONNX's own test runner and its users can drive this package."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence as Values
+from typing import Any
+
+from onnx import ModelProto, NodeProto
+from onnx.backend.base import Backend as BackendBase
+from onnx.backend.base import BackendRep
+from onnx.defs import onnx_opset_version
+
+from gpuslice import devices
+from gpuslice.onnx.graph import Graph
+from gpuslice.onnx.model import unsupported
+from gpuslice.onnx.node import run_node
+from gpuslice.sequence import Sequence
+
+
+class PreparedModel(BackendRep):
+    """A model ready to run on a device.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    device : {"CPU", "CUDA"}
+    """
+
+    def __init__(self, model: ModelProto, device: str = "CPU") -> None:
+        self.graph = Graph(model)
+        self.device = device
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Run the model.
+
+        Parameters
+        ----------
+        inputs : sequence or mapping
+            In the order of the graph's inputs, or by name; of any array library. NumPy arrays are copied to the
+            device.
+
+        Returns
+        -------
+        tuple
+            One entry a graph output; sequences are lists, as the protocol has them.
+        """
+        if not isinstance(inputs, Mapping):
+            if len(inputs) > len(self.graph.inputs):
+                raise ValueError(f"inputs must be {len(self.graph.inputs)}, as the model has; got {len(inputs)}")
+            inputs = dict(zip(self.graph.inputs, inputs, strict=False))
+        placed = {name: devices.place(value, self.device) for name, value in inputs.items()}
+        return tuple(map(_as_list, self.graph.run(placed).values()))
+
+
+class Backend(BackendBase):
+    """gpuslice as a backend: ``Backend.prepare(model).run(inputs)``."""
+
+    @classmethod
+    def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        """Tell whether every node of a model can run."""
+        return not unsupported(model)
+
+    @classmethod
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> PreparedModel:
+        """Check a model and make it ready; ValueError where it or the device is not supported."""
+        devices.check(device)
+        return PreparedModel(model, device)
+
+    @classmethod
+    def run_node(
+        cls, node: NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
+    ) -> tuple[Any, ...]:
+        """Run one node; ``opset_version=`` names the opset, by default the newest that onnx knows."""
+        devices.check(device)
+        opset = kwargs.get("opset_version", onnx_opset_version())
+        placed: Values[Any] = [devices.place(value, device) for value in inputs]
+        return tuple(map(_as_list, run_node(node, placed, opset=opset)))
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Tell whether "CPU" or "CUDA" can be had here."""
+        return devices.is_available(device)
+
+
+def _as_list(value: Any) -> Any:
+    return list(value) if isinstance(value, Sequence) else value

@@ -1,0 +1,210 @@
+"""Graph: a model made of these operators, plus Constant and Identity, on arrays.
+
+(array, region) pairs go through the graph, so a chain of slices and splits costs no copy; all outputs are made dense
+together at the end, in one launch.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import array_api_compat
+import numpy as np
+from onnx import ModelProto, NodeProto, numpy_helper
+
+from gpuslice.arrays import Array
+from gpuslice.engine import View
+from gpuslice.errors import speaking_as
+from gpuslice.onnx.constants import constant_value
+from gpuslice.onnx.evaluate import check_attributes, check_input_count, check_outputs, evaluate, finish
+from gpuslice.onnx.model import opset_of, unsupported
+from gpuslice.onnx.node import read_attributes, version_of
+from gpuslice.onnx.schemas import Version
+from gpuslice.onnx.values import Declared
+from gpuslice.sequence import Sequence
+
+Observer = Callable[[str, str, str, Any], None]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A node ready to run; ``version`` is None for Identity."""
+
+    node: str
+    version: Version | None
+    attributes: dict[str, Any]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def operator(self) -> str:
+        return self.version.name if self.version else "Identity"
+
+    @property
+    def label(self) -> str:
+        return f"{self.operator} (node {self.node})"
+
+
+class Graph:
+    """A model, checked and ready to run.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Of the operators of this package, Constant and Identity; without subgraphs and functions.
+
+    Attributes
+    ----------
+    declared : dict of str to Declared
+        All inputs by name, in the model's order.
+    inputs : dict of str to Declared
+        Those that must be given: the ones without an initializer.
+    outputs : dict of str to Declared
+
+    Raises
+    ------
+    ValueError
+        Operators that are not supported (all of them are listed), attributes or inputs that a version does not allow,
+        or names that are used before they are given.
+    """
+
+    def __init__(self, model: ModelProto) -> None:
+        problems = unsupported(model)
+        if problems:
+            raise ValueError("model has nodes that gpuslice cannot run: " + "; ".join(problems))
+        graph, opset = model.graph, opset_of(model)
+        self.declared = {entry.name: Declared.of(entry) for entry in graph.input}
+        self._constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        self.inputs = {name: entry for name, entry in self.declared.items() if name not in self._constants}
+        self.outputs = {entry.name: Declared.of(entry) for entry in graph.output}
+        self._steps: list[_Step] = []
+        for position, node in enumerate(graph.node):
+            name = node.name or f"#{position}"
+            if node.op_type == "Constant":
+                self._add_constant(node, name)
+            else:
+                self._steps.append(_prepare(node, name, opset))
+        self._check_names()
+        self._moved = self._names_moved()
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the graph.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array or sequence of arrays
+            All of one library and device. An input that has an initializer may be left out.
+
+        Returns
+        -------
+        dict of str to array or Sequence
+            By output name; fresh C-contiguous arrays, in the library and on the device of the inputs.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            Inputs that are missing, unknown, or not as the model declares them; whatever a node's operator raises.
+        """
+        outputs = self.propagate(inputs)
+        return dict(zip(outputs, finish(list(outputs.values())), strict=True))
+
+    def propagate(self, inputs: Mapping[str, Any], observe: Observer | None = None) -> dict[str, Any]:
+        """Give the outputs by name as views, before `finish` copies them all.
+
+        ``observe(node, operator, output, value)`` is called for each output of each node; ``value`` has a shape, dtype
+        and device, or is a sequence of such.
+        """
+        values = self._bind(inputs)
+        for step in self._steps:
+            results = given = [values[name] if name else None for name in step.inputs]
+            if step.version is not None:
+                with speaking_as(step.label):
+                    results = evaluate(step.version, given, step.attributes, len(step.outputs))
+            for name, result in zip(step.outputs, results, strict=True):
+                if name:
+                    values[name] = result
+                    if observe is not None:
+                        observe(step.node, step.operator, name, result)
+        return {name: values[name] for name in self.outputs}
+
+    def _add_constant(self, node: NodeProto, name: str) -> None:
+        with speaking_as(f"Constant (node {name})"):
+            value = constant_value(node)
+            output = node.output[0]
+            if output in self._constants or output in self.declared:
+                raise ValueError(f"output {output!r} already has a value")
+            self._constants[output] = value
+
+    def _check_names(self) -> None:
+        known = {*self.declared, *self._constants}
+        for step in self._steps:
+            with speaking_as(step.label):
+                for name in step.inputs:
+                    if name and name not in known:
+                        raise ValueError(f"input {name!r} is given by no input, initializer or earlier node")
+                for name in filter(None, step.outputs):
+                    if name in known:
+                        raise ValueError(f"output {name!r} already has a value")
+                    known.add(name)
+        for name in self.outputs:
+            if name not in known:
+                raise ValueError(f"graph output {name!r} is given by no node, input or initializer")
+
+    def _names_moved(self) -> set[str]:
+        """Name the values whose items may reach an output, unlike bounds and positions, which stay on the host."""
+        moved = set(self.outputs)
+        for step in reversed(self._steps):
+            for position, name in enumerate(step.inputs):
+                entry = step.version.input(position) if step.version else None
+                if (entry.kind != "index") if entry else not moved.isdisjoint(step.outputs):
+                    moved.add(name)
+        return moved
+
+    def _bind(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        for name in inputs:
+            if name not in self.declared:
+                raise ValueError(f"the model has no input {name!r}; it has {', '.join(self.inputs) or 'none'}")
+        missing = [name for name in self.inputs if name not in inputs]
+        if missing:
+            raise ValueError(f"input {', '.join(map(repr, missing))} was not given")
+        given = {name: self.declared[name].check(value, name) for name, value in inputs.items()}
+        like = _first_view(given.values())
+        constants = {
+            name: View.of(_placed(array, like) if name in self._moved else array)
+            for name, array in self._constants.items()
+        }
+        return constants | given
+
+
+def _prepare(node: NodeProto, name: str, opset: int) -> _Step:
+    given, outputs = tuple(node.input), tuple(node.output)
+    while given and not given[-1]:
+        given = given[:-1]
+    version = None if node.op_type == "Identity" else version_of(node, opset)
+    attributes: dict[str, Any] = {}
+    step = _Step(name, version, attributes, given, outputs)
+    with speaking_as(step.label):
+        attributes |= read_attributes(node)
+        if version is None:
+            if len(given) != 1 or len(outputs) != 1 or attributes:
+                raise ValueError("must have one input, one output and no attributes")
+            return step
+        check_attributes(version, attributes)
+        check_outputs(version, len(outputs))
+        check_input_count(version, [bool(entry) for entry in given])
+    return step
+
+
+def _first_view(values: Iterable[Any]) -> View | None:
+    for value in values:
+        for item in value if isinstance(value, Sequence) else [value]:
+            view: View = item
+            return view
+    return None
+
+
+def _placed(array: Array, like: View | None) -> Array:
+    """Give a constant in the library and on the device of the graph's inputs."""
+    if like is None or isinstance(like.array, np.ndarray):
+        return array
+    return like.xp.asarray(array, device=array_api_compat.device(like.array))

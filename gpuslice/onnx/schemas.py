@@ -1,0 +1,135 @@
+"""The versions of the operators as a table: inputs, attributes, types, since which opset, and who runs each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gpuslice.onnx import adapters
+from gpuslice.onnx.types import FLOATS, INDEX, T15, T16
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of an operator version.
+
+    Attributes
+    ----------
+    name : str
+    types : str
+        Type variable; inputs that share one must be of one type.
+    kind : {"tensor", "sequence", "index"}
+        Index tensors are read as Python ints; the other tensors move.
+    optional, variadic : bool
+    """
+
+    name: str
+    types: str
+    kind: Literal["tensor", "sequence", "index"] = "tensor"
+    optional: bool = False
+    variadic: bool = False
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of an operator version: one int, or a list of ints."""
+
+    name: str
+    kind: Literal["int", "ints"] = "int"
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Version:
+    """An operator as of one opset.
+
+    Attributes
+    ----------
+    operator, since : str, int
+        Together its name, such as Slice-13.
+    inputs, attributes : tuple
+    types : dict
+        Names of the element types that each type variable admits.
+    run : callable
+        Its function in `gpuslice.onnx.adapters`.
+    many_outputs : bool
+        Whether a node may have more than one output.
+    """
+
+    operator: str
+    since: int
+    run: Callable[..., list[Any]]
+    inputs: tuple[Input, ...]
+    attributes: tuple[Attribute, ...] = ()
+    types: dict[str, frozenset[str]] = field(default_factory=lambda: {"T": T15, "I": INDEX})
+    many_outputs: bool = False
+
+    @property
+    def name(self) -> str:
+        """Operator and version, such as Slice-13."""
+        return f"{self.operator}-{self.since}"
+
+    def input(self, position: int) -> Input | None:
+        """Give the input at a position; None past the last."""
+        if position < len(self.inputs):
+            return self.inputs[position]
+        return self.inputs[-1] if self.inputs and self.inputs[-1].variadic else None
+
+
+_T15, _T16 = {"T": T15, "I": INDEX}, {"T": T16, "I": INDEX}
+_DATA, _INPUT, _SEQUENCE = Input("data", "T"), Input("input", "T"), Input("input_sequence", "T", "sequence")
+_BOUNDS = (Input("starts", "I", "index"), Input("ends", "I", "index"), Input("axes", "I", "index", optional=True))
+_SLICE = (_DATA, *_BOUNDS, Input("steps", "I", "index", optional=True))
+_BOUNDS_1 = (Attribute("starts", "ints", True), Attribute("ends", "ints", True), Attribute("axes", "ints"))
+_SPLIT = (_INPUT, Input("split", "I", "index", optional=True))
+_AXIS, _SIZES = Attribute("axis"), Attribute("split", "ints")
+_POSITION, _POSITION_OR_END = Input("position", "I", "index"), Input("position", "I", "index", optional=True)
+_KEEPDIMS = (_AXIS, Attribute("keepdims"))
+_SPLIT_1 = (_INPUT, Input("split", "T", optional=True))
+_ONLY_INT64 = {"T": T16, "I": frozenset({"int64"})}
+
+VERSIONS = (
+    Version("Slice", 1, adapters.slice_1, (_DATA,), _BOUNDS_1),
+    Version("Slice", 10, adapters.slice_10, _SLICE),
+    Version("Slice", 11, adapters.slice_10, _SLICE),
+    Version("Slice", 13, adapters.slice_10, _SLICE, types=_T16),
+    Version("DynamicSlice", 1, adapters.slice_10, (_DATA, *_BOUNDS)),
+    Version("Split", 1, adapters.split_1, _SPLIT_1, (_AXIS, _SIZES), {"T": FLOATS}, many_outputs=True),
+    Version("Split", 2, adapters.split_2, (_INPUT,), (_AXIS, _SIZES), many_outputs=True),
+    Version("Split", 11, adapters.split_2, (_INPUT,), (_AXIS, _SIZES), many_outputs=True),
+    Version("Split", 13, adapters.split_13, _SPLIT, (_AXIS,), _ONLY_INT64, many_outputs=True),
+    Version("Split", 18, adapters.split_18, _SPLIT, (_AXIS, Attribute("num_outputs")), _ONLY_INT64, many_outputs=True),
+    Version("SequenceAt", 11, adapters.sequence_at, (_SEQUENCE, _POSITION)),
+    Version("SequenceConstruct", 11, adapters.sequence_construct, (Input("inputs", "T", variadic=True),)),
+    Version("SequenceEmpty", 11, adapters.sequence_empty, (), (Attribute("dtype"),)),
+    Version("SequenceInsert", 11, adapters.sequence_insert, (_SEQUENCE, Input("tensor", "T"), _POSITION_OR_END)),
+    Version("SequenceErase", 11, adapters.sequence_erase, (_SEQUENCE, _POSITION_OR_END)),
+    Version("SequenceLength", 11, adapters.sequence_length, (_SEQUENCE,)),
+    Version("SplitToSequence", 11, adapters.split_to_sequence, _SPLIT, _KEEPDIMS),
+    Version("SplitToSequence", 24, adapters.split_to_sequence, _SPLIT, _KEEPDIMS, _T16),
+    Version(
+        "ConcatFromSequence",
+        11,
+        adapters.concat_from_sequence,
+        (_SEQUENCE,),
+        (Attribute("axis", required=True), Attribute("new_axis")),
+    ),
+)
+
+OPERATORS = tuple(dict.fromkeys(version.operator for version in VERSIONS))
+
+
+def find_version(operator: str, opset: int) -> Version:
+    """Give the newest version of an operator that an opset has.
+
+    Raises
+    ------
+    ValueError
+        An operator that is not in the table, or that is newer than ``opset``.
+    """
+    versions = [version for version in VERSIONS if version.operator == operator]
+    if not versions:
+        raise ValueError(f"{operator}: no such operator here; there are {', '.join(OPERATORS)}")
+    known = [version for version in versions if version.since <= opset]
+    if not known:
+        raise ValueError(f"{operator}: needs opset {versions[0].since} or newer; got opset {opset}")
+    return known[-1]

@@ -1,0 +1,80 @@
+"""What a model declares of its inputs and outputs, and whether a value is like that."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from onnx import TypeProto, ValueInfoProto
+
+from gpuslice.arrays import dtype_name
+from gpuslice.engine import View
+from gpuslice.onnx.types import check_text, name_of_elem_type
+from gpuslice.sequence import Sequence, as_sequence
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The type of a graph's input or output.
+
+    Attributes
+    ----------
+    is_sequence : bool
+    dtype : str
+        ONNX name; "" where the model says nothing.
+    shape : tuple of (int, str or None), or None
+        Of the tensor or of each item; str for a symbol, None for a dimension or a rank that is not known.
+    """
+
+    is_sequence: bool
+    dtype: str
+    shape: tuple[int | str | None, ...] | None
+
+    @classmethod
+    def of(cls, entry: ValueInfoProto) -> "Declared":
+        """Read a declaration; ValueError for one that is neither tensor nor sequence of tensors."""
+        kind = entry.type.WhichOneof("value")
+        tensor = entry.type.sequence_type.elem_type if kind == "sequence_type" else entry.type
+        inner = tensor.WhichOneof("value")
+        if kind is not None and inner != "tensor_type":
+            raise ValueError(f"{entry.name!r} must be a tensor or a sequence of tensors; it is a {inner}")
+        return cls(kind == "sequence_type", *_tensor(tensor.tensor_type))
+
+    def check(self, value: Any, name: str) -> Any:
+        """Give a value that is as declared as a `View` or a `Sequence` of them.
+
+        Raises
+        ------
+        TypeError
+            Neither array nor sequence, or of another dtype.
+        ValueError
+            Of another shape.
+        """
+        if not self.is_sequence:
+            return self._check_tensor(View.of(value, f"input {name!r}"), name)
+        sequence = as_sequence(value, self.dtype or "float32")
+        if self.dtype and sequence.dtype != self.dtype:
+            raise TypeError(f"input {name!r} must be a sequence of {self.dtype}; got {sequence.dtype}")
+        return Sequence.holding([self._check_tensor(View.of(item), name) for item in sequence], sequence.dtype)
+
+    def _check_tensor(self, view: View, name: str) -> View:
+        given = dtype_name(view.dtype)
+        if self.dtype and given != self.dtype:
+            raise TypeError(f"input {name!r} must be of {self.dtype}; got {given}")
+        check_text(view.array, f"input {name!r}")
+        if self.shape is not None and not _fits(view.shape, self.shape):
+            shape = ", ".join("?" if dim is None else str(dim) for dim in self.shape)
+            raise ValueError(f"input {name!r} must have shape ({shape}); got {view.shape}")
+        return view
+
+
+def _tensor(tensor: TypeProto.Tensor) -> tuple[str, tuple[int | str | None, ...] | None]:
+    dtype = name_of_elem_type(tensor.elem_type) if tensor.elem_type else ""
+    if not tensor.HasField("shape"):
+        return dtype, None
+    dims = ((d.dim_value if d.HasField("dim_value") else d.dim_param or None) for d in tensor.shape.dim)
+    return dtype, tuple(dims)
+
+
+def _fits(shape: tuple[int, ...], declared: tuple[int | str | None, ...]) -> bool:
+    return len(shape) == len(declared) and all(
+        dim == want or not isinstance(want, int) for dim, want in zip(shape, declared, strict=True)
+    )

@@ -1,0 +1,28 @@
+"""The operators as Python functions: each reads its arguments, asks the rules, and delivers arrays."""
+
+from gpuslice.operators.sequences import (
+    concat_from_sequence,
+    sequence_at,
+    sequence_construct,
+    sequence_empty,
+    sequence_erase,
+    sequence_insert,
+    sequence_length,
+    split_to_sequence,
+)
+from gpuslice.operators.slicing import contiguous, dynamic_slice, slice, split
+
+__all__ = [
+    "concat_from_sequence",
+    "contiguous",
+    "dynamic_slice",
+    "sequence_at",
+    "sequence_construct",
+    "sequence_empty",
+    "sequence_erase",
+    "sequence_insert",
+    "sequence_length",
+    "slice",
+    "split",
+    "split_to_sequence",
+]

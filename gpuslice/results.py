@@ -1,0 +1,113 @@
+"""From views to what ``copy=`` and ``out=`` ask for: dense arrays, views, or the caller's own arrays."""
+
+from collections.abc import Sequence
+from types import ModuleType
+
+import array_api_compat
+import numpy as np
+
+from gpuslice import engine
+from gpuslice.arrays import Array, is_immutable, namespace
+from gpuslice.engine import View
+
+# np.shares_memory answers exactly in time that may grow exponentially; past this much work two strided arrays whose
+# bounds overlap count as overlapping.
+_OVERLAP_WORK = 10_000
+
+
+def deliver(
+    views: Sequence[View], copy: bool | None, outs: Sequence[Array] | None = None, *, one_block: bool = False
+) -> list[Array]:
+    """Give one array a view, as ``copy`` and ``outs`` ask.
+
+    Raises
+    ------
+    ValueError
+        ``copy`` is not True, False or None; ``copy=False`` where the library has no such view; ``outs`` or
+        ``one_block`` with ``copy`` other than True or with each other; an out of another shape or device, not
+        writable, or overlapping an input or another out.
+    TypeError
+        An out of another library or dtype, or immutable.
+    """
+    if copy is not True and copy is not False and copy is not None:
+        raise ValueError(f"copy must be True, False or None; got {copy!r}")
+    if outs is not None or one_block:
+        name = "out" if outs is not None else "one_block"
+        if copy is not True:
+            raise ValueError(f"{name} needs copy=True; got copy={copy}")
+        if outs is not None and one_block:
+            raise ValueError("one_block allocates the outputs itself; it cannot be combined with out")
+    if outs is not None:
+        _check_outs(views, outs)
+        engine.copy_into(views, outs)
+        return list(outs)
+    if copy is True:
+        return engine.dense(views, one_block=one_block)
+    if copy is False and not all(map(engine.gives_views, views)):
+        raise ValueError(f"copy=False, but {_library(views[0].xp)} cannot give this result as a view")
+    return [engine.read(view) for view in views]
+
+
+def deliver_one(view: View, copy: bool | None, out: Array | None = None) -> Array:
+    """Give one view as ``copy`` and ``out`` ask; see `deliver`."""
+    return deliver([view], copy, None if out is None else [out])[0]
+
+
+def _check_outs(views: Sequence[View], outs: Sequence[Array]) -> None:
+    if not isinstance(outs, (list, tuple)):
+        raise TypeError(f"out must be a list or tuple of arrays, one an output; got {type(outs).__name__}")
+    if len(outs) != len(views):
+        raise ValueError(f"out must hold {len(views)} arrays, one an output; got {len(outs)}")
+    for view, out in zip(views, outs, strict=True):
+        _check_out(view, out)
+    inputs = {id(view.array): view.array for view in views}
+    for position, out in enumerate(outs):
+        if any(_overlap(out, array) for array in inputs.values()):
+            raise ValueError("out must not overlap an input")
+        if any(_overlap(out, other) for other in outs[:position]):
+            raise ValueError("out must not hold arrays that overlap each other")
+
+
+def _check_out(view: View, out: Array) -> None:
+    xp = namespace(out, "out")
+    if xp is not view.xp:
+        raise TypeError(f"out must be an array of {_library(view.xp)}; got one of {_library(xp)}")
+    if is_immutable(xp):
+        raise TypeError(f"out cannot be written: arrays of {_library(xp)} are immutable")
+    if isinstance(out, np.generic) or (isinstance(out, np.ndarray) and not out.flags.writeable):
+        raise ValueError("out must be writable; got a read-only array")
+    if out.dtype != view.dtype:
+        raise TypeError(f"out must be of dtype {view.dtype}; got {out.dtype}")
+    if tuple(out.shape) != view.shape:
+        raise ValueError(f"out must have shape {view.shape}; got {tuple(out.shape)}")
+    if array_api_compat.device(out) != view.device:
+        raise ValueError(f"out must be on {view.device}; got {array_api_compat.device(out)}")
+
+
+def _overlap(left: Array, right: Array) -> bool:
+    """Tell whether two arrays share memory, or may where finding out takes too long."""
+    if left is right:
+        return True
+    xp = np if isinstance(left, np.ndarray) else namespace(left, "out")
+    if not hasattr(xp, "may_share_memory"):
+        left, right, xp = _on_host(left), _on_host(right), np
+    if left is None or right is None or not xp.may_share_memory(left, right):
+        return False
+    if xp is not np:
+        return bool(xp.shares_memory(left, right))
+    try:
+        return np.shares_memory(left, right, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _on_host(array: Array) -> Array | None:
+    """Give a NumPy view of a CPU array of another library; None where there is none to give."""
+    try:
+        return np.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        return None
+
+
+def _library(xp: ModuleType) -> str:
+    return xp.__name__.removeprefix("array_api_compat.")

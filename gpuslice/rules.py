@@ -1,0 +1,223 @@
+"""What ONNX says of slices, splits and positions, in unbounded Python integers.
+
+In go shapes, starts, ends, axes, steps, sizes; out come regions, sizes and positions. No array is touched and nothing
+but the standard library is imported, so each rule can be read beside the operator text and tried without a library.
+Errors name the argument; whoever calls adds the operator and its version.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+_SHOWN = 8
+
+
+class Region(NamedTuple):
+    """Which items of an array are meant: along each axis ``shape`` items, from ``first`` on, ``step`` apart.
+
+    An axis of at most one item has step 1, so a step of ``-2**63`` never reaches stride arithmetic, and an axis without
+    items starts at 0. Hence every ``first`` and every item lies inside the array.
+
+    Attributes
+    ----------
+    first, step, shape : tuple of int
+        One entry an axis. ``shape`` is the shape of the result.
+    """
+
+    first: tuple[int, ...]
+    step: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def whole(shape: Sequence[int]) -> Region:
+    """Give the region of a whole array of the given shape."""
+    rank = len(shape)
+    return Region((0,) * rank, (1,) * rank, tuple(shape))
+
+
+def compose(outer: Region, inner: Region) -> Region:
+    """Give the region that ``inner``, a region of the result of ``outer``, means in the array ``outer`` is of."""
+    first, step = [], []
+    for outer_first, outer_step, inner_first, inner_step, count in zip(
+        outer.first, outer.step, inner.first, inner.step, inner.shape, strict=True
+    ):
+        first.append(outer_first + inner_first * outer_step if count else 0)
+        step.append(outer_step * inner_step if count > 1 else 1)
+    return Region(tuple(first), tuple(step), inner.shape)
+
+
+def slice_region(
+    shape: Sequence[int],
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int] | None = None,
+    steps: Sequence[int] | None = None,
+) -> Region:
+    """Give the region of Slice; the clamps are those of Slice-13's text, which also settle 1, 10, 11 and DynamicSlice.
+
+    Raises
+    ------
+    ValueError
+        A step of 0, a repeated axis, an axis out of range, or arguments of different lengths.
+    """
+    for name, values in (("ends", ends), ("axes", axes), ("steps", steps)):
+        if values is not None and len(values) != len(starts):
+            raise ValueError(f"{name} must have as many values as starts, {len(starts)}; got {show(name, values)}")
+    axes = _slice_axes(starts, axes, len(shape))
+    if steps is not None and 0 in steps:
+        raise ValueError(f"steps must not be 0; got 0 in {show('steps', steps)}")
+    first, step, count = [0] * len(shape), [1] * len(shape), list(shape)
+    for i, axis in enumerate(axes):
+        first[axis], step[axis], count[axis] = _slice_axis(shape[axis], starts[i], ends[i], steps[i] if steps else 1)
+    return Region(tuple(first), tuple(step), tuple(count))
+
+
+def _slice_axes(starts: Sequence[int], axes: Sequence[int] | None, rank: int) -> Sequence[int]:
+    if axes is None:
+        # The texts of 10 to 13 say [0, ..., r-1], which fewer starts than axes make impossible; Slice-1's attribute
+        # and shape inference say [0, ..., len(starts)-1].
+        if len(starts) > rank:
+            raise ValueError(
+                f"starts must have at most {rank} values for rank {rank} where axes are omitted; "
+                f"got {show('starts', starts)}"
+            )
+        return range(len(starts))
+    normalized = [normalize_axis(axis, rank, "axes", axes) for axis in axes]
+    if len(set(normalized)) != len(normalized):
+        raise ValueError(f"axes must not repeat an axis, whether as i or as i - {rank}; got {show('axes', axes)}")
+    return normalized
+
+
+def _slice_axis(dim: int, start: int, end: int, step: int) -> tuple[int, int, int]:
+    """Give (first, step, count) of one axis."""
+    start += dim if start < 0 else 0
+    end += dim if end < 0 else 0
+    if step > 0:
+        start, end = _clamp(start, 0, dim), _clamp(end, 0, dim)
+        count = -((start - end) // step)
+    else:
+        # A start below -dim means element 0 here (NumPy gives nothing), and end = -1 now means "before element 0".
+        start, end = _clamp(start, 0, dim - 1), _clamp(end, -1, dim - 1)
+        count = -((end - start) // -step)
+    if dim == 0 or count <= 0:
+        return 0, 1, 0
+    return start, step if count > 1 else 1, count
+
+
+def _clamp(value: int, low: int, high: int) -> int:
+    return low if value < low else min(value, high)
+
+
+def normalize_axis(axis: int, rank: int, name: str = "axis", given: Sequence[int] | None = None) -> int:
+    """Give ``axis`` counted from the front.
+
+    Raises
+    ------
+    ValueError
+        ``axis`` is not in [-rank, rank-1].
+    """
+    if -rank <= axis < rank:
+        return axis + rank if axis < 0 else axis
+    allowed = f"must be in [{-rank}, {rank - 1}] for rank {rank}" if rank else "must name an axis, and rank 0 has none"
+    raise ValueError(f"{name} {allowed}; got {axis}" + (f" in {show(name, given)}" if given is not None else ""))
+
+
+def split_regions(shape: Sequence[int], axis: int, sizes: Iterable[int]) -> list[Region]:
+    """Give the regions of consecutive parts of the given sizes along a normalized axis."""
+    rank, start, regions = len(shape), 0, []
+    step = (1,) * rank
+    for size in sizes:
+        first = tuple(start if i == axis and size else 0 for i in range(rank))
+        regions.append(Region(first, step, (*shape[:axis], size, *shape[axis + 1 :])))
+        start += size
+    return regions
+
+
+def listed_sizes(dim: int, split: Sequence[int], outputs: int | None = None) -> Sequence[int]:
+    """Check sizes that were given one by one (every version of Split, and SplitToSequence).
+
+    Raises
+    ------
+    ValueError
+        A negative size, a sum that is not ``dim``, or not ``outputs`` sizes (None: any number of them).
+    """
+    if any(size < 0 for size in split):
+        raise ValueError(f"split must not be negative; got {show('split', split)}")
+    if outputs is not None and len(split) != outputs:
+        raise ValueError(f"split must have {outputs} values, one an output; got {show('split', split)}")
+    if sum(split) != dim:
+        raise ValueError(f"split must add up to the axis, {dim}; got {sum(split)} from {show('split', split)}")
+    return split
+
+
+def equal_sizes(dim: int, outputs: int) -> list[int]:
+    """Give ``outputs`` equal sizes (Split-1, -2, -11, -13 without split).
+
+    Raises
+    ------
+    ValueError
+        ``dim`` is not a multiple of ``outputs``. (onnx.reference makes the last part smaller instead.)
+    """
+    if dim % outputs:
+        raise ValueError(f"split must be given where outputs cannot be equal; got {outputs} outputs, an axis of {dim}")
+    return [dim // outputs] * outputs
+
+
+def num_outputs_sizes(dim: int, num_outputs: int) -> list[int]:
+    """Give the sizes of Split-18's num_outputs: all alike, the last smaller and perhaps 0.
+
+    Raises
+    ------
+    ValueError
+        ``num_outputs`` is below 1, or its last chunk would be negative (5 into 4 is 2, 2, 2, -1).
+    """
+    if num_outputs < 1:
+        raise ValueError(f"num_outputs must be at least 1; got {num_outputs}")
+    chunk = -(-dim // num_outputs)
+    last = dim - chunk * (num_outputs - 1)
+    if last < 0:
+        raise ValueError(
+            f"num_outputs must leave no negative last chunk of an axis of {dim} items; "
+            f"got {num_outputs}, which would leave {last} after {num_outputs - 1} chunks of {chunk}"
+        )
+    return [chunk] * (num_outputs - 1) + [last]
+
+
+def chunk_sizes(dim: int, chunk: int) -> list[int]:
+    """Give the sizes of SplitToSequence's scalar split: chunks alike, the last may be smaller, none of an empty axis.
+
+    Raises
+    ------
+    ValueError
+        ``chunk`` is below 1.
+    """
+    if chunk < 1:
+        raise ValueError(f"split must be at least 1 where it is a scalar; got {chunk}")
+    full, rest = divmod(dim, chunk)
+    return [chunk] * full + ([rest] if rest else [])
+
+
+def normalize_position(position: int, length: int, *, end: bool = False) -> int:
+    """Give ``position`` in a sequence of ``length`` tensors counted from the front.
+
+    Parameters
+    ----------
+    end : bool
+        Whether ``length`` itself is a position (SequenceInsert, where it appends).
+
+    Raises
+    ------
+    IndexError
+        ``position`` is out of range.
+    """
+    high = length if end else length - 1
+    if -length <= position <= high:
+        return position + length if position < 0 else position
+    if high < 0:
+        raise IndexError(f"position must name a tensor, and the sequence is empty; got {position}")
+    raise IndexError(f"position must be in [{-length}, {high}] for a sequence of {length}; got {position}")
+
+
+def show(name: str, values: Sequence[int]) -> str:
+    """Write an argument as messages do: ``axes=[0, 5]``, long ones cut."""
+    shown = [str(int(value)) for value in values[:_SHOWN]] + (["..."] if len(values) > _SHOWN else [])
+    return f"{name}=[{', '.join(shown)}]"
