@@ -1,6 +1,6 @@
 """Build tiles.onnx: mirror a photograph, crop it, take its colour planes apart and cut it into a sequence of tiles.
 
-    python examples/build_tiles.py [tiles.onnx]
+python examples/build_tiles.py [tiles.onnx]
 """
 
 import sys

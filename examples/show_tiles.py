@@ -1,6 +1,6 @@
 """Put the results of tiles.onnx into one picture: mirror and crop above, planes and tiles below.
 
-    python examples/show_tiles.py results.npz picture.png
+python examples/show_tiles.py results.npz picture.png
 """
 
 import sys

@@ -52,17 +52,21 @@ def is_immutable(xp: ModuleType) -> bool:
     return bool(array_api_compat.is_jax_namespace(xp) or array_api_compat.is_dask_namespace(xp))
 
 
-@lru_cache(maxsize=256)
 def dtype_name(dtype: DType) -> str:
     """Give a dtype by its ONNX name, such as ``"float32"``, ``"bfloat16"`` or ``"string"``.
 
     Text of every kind is "string": NumPy's StringDType, fixed-width and object arrays hold it alike.
     """
-    if isinstance(dtype, np.dtype):
-        if dtype.kind in "SUTO":
-            return "string"
-        return str(dtype) if dtype.fields else dtype.name
-    return str(dtype).rpartition(".")[2]
+    # NumPy takes microseconds to name a dtype. Dtypes of other libraries stay out of the cache, where a hash they share
+    # with NumPy's would make the two be compared.
+    return _numpy_dtype_name(dtype) if isinstance(dtype, np.dtype) else str(dtype).rpartition(".")[2]
+
+
+@lru_cache(maxsize=256)
+def _numpy_dtype_name(dtype: np.dtype[Any]) -> str:
+    if dtype.kind in "SUTO":
+        return "string"
+    return str(dtype) if dtype.fields else dtype.name
 
 
 def itemsize(array: Array) -> int:

@@ -1,6 +1,7 @@
 """One operator from words: ``gpuslice op``'s names and values become inputs and attributes of a version."""
 
 import re
+from functools import partial
 from typing import Any
 
 from gpuslice.arrays import is_array
@@ -29,11 +30,14 @@ def run_operator(name: str, arguments: list[tuple[str, str]], outputs: int | Non
     list of array or Sequence
     """
     version = _version(name)
+    inputs: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     with speaking_as(version.name):
-        inputs: dict[str, Any] = {}
-        attributes: dict[str, Any] = {}
         for word, text in arguments:
             _read(version, word, text, inputs, attributes)
+    # What is wrong with a file is not the operator's to say.
+    inputs = {word: value() if callable(value) else value for word, value in inputs.items()}
+    with speaking_as(version.name):
         values = [inputs.get(entry.name) for entry in version.inputs]
         if version.inputs and version.inputs[-1].variadic:
             values[-1:] = inputs.get(version.inputs[-1].name, [])
@@ -55,6 +59,7 @@ def _version(name: str) -> Version:
 
 
 def _read(version: Version, word: str, text: str, inputs: dict[str, Any], attributes: dict[str, Any]) -> None:
+    """Put what was written for an argument where it belongs: ints, or for an input a function that reads its files."""
     name, _, dtype = word.partition(":")
     if name in inputs or name in attributes:
         raise ValueError(f"{name} must be given once; got it twice")
@@ -70,9 +75,9 @@ def _read(version: Version, word: str, text: str, inputs: dict[str, Any], attrib
     elif expected.kind == "index" and is_ints:
         inputs[name] = _ints(name, text, _is_scalar(version, expected, text))
     elif expected.kind == "sequence" or expected.variadic:
-        inputs[name] = read_arrays(text, dtype or None)
+        inputs[name] = partial(read_arrays, text, dtype or None)
     else:
-        inputs[name] = read_array(text, dtype or None)
+        inputs[name] = partial(read_array, text, dtype or None)
 
 
 def _ints(name: str, text: str, scalar: bool) -> int | list[int]:

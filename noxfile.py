@@ -1,0 +1,46 @@
+"""The project's chores, each in an environment of its own: ``nox -s lint types tests``."""
+
+import nox
+
+nox.options.sessions = ["lint", "types", "tests"]
+nox.options.reuse_existing_virtualenvs = True
+
+CLANG_FORMAT = "clang-format==23.1.5"
+KERNEL_SUFFIXES = (".cuh", ".cu", ".cpp", ".h")
+
+
+@nox.session
+def lint(session):
+    """Check style: ruff (rules and format), clang-format on kernels/. ``-- --fix`` mends what it can."""
+    session.install("ruff==0.17.6", CLANG_FORMAT)
+    fix = "--fix" in session.posargs
+    session.run("ruff", "check", *(["--fix"] if fix else []), ".")
+    session.run("ruff", "format", *([] if fix else ["--check"]), ".")
+    tracked = session.run("git", "ls-files", "kernels", "tests", external=True, silent=True) or ""
+    sources = [path for path in tracked.split() if path.endswith(KERNEL_SUFFIXES)]
+    if sources:
+        session.run("clang-format", *(["-i"] if fix else ["--dry-run", "--Werror"]), *sources)
+
+
+@nox.session
+def types(session):
+    """Check types: mypy --strict on gpuslice/."""
+    session.install("mypy==2.4.1", "-e", ".[onnx]")
+    session.run("mypy")
+
+
+@nox.session
+def tests(session):
+    """Run the test suite, with pytest's arguments after ``--``."""
+    session.install("-e", ".[test]")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def models(session):
+    """Run real models that hold these operators on onnx.reference with ours; fetches two packages for their models."""
+    session.install("-e", ".[test]")
+    folder = session.create_tmp()
+    packages = ["silero-vad", "rapidocr-onnxruntime"]
+    session.run("python", "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, *packages)
+    session.run("pytest", "tests/models", "--models", folder)

@@ -1,0 +1,231 @@
+"""The command line: runs, files, and one line with exit code 2 for whatever is wrong."""
+
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+from arrays import assert_same
+from onnx import TensorProto, helper, numpy_helper, save
+
+from gpuslice.cli import main
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with files to work on, as the current one."""
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+    np.save("half.npy", X[..., :2].astype(ml_dtypes.bfloat16))
+    np.save("float.npy", np.array([0.5]))
+    np.save("text.npy", np.array(["a", "bcd"]))
+    np.save("objects.npy", np.array([[1], None], dtype=object), allow_pickle=True)
+    np.savez("rows.npz", a=X[0], b=X[1])
+    (tmp_path / "garbage.npy").write_bytes(b"\x93NUMPY garbage")
+    (tmp_path / "garbage.onnx").write_bytes(b"garbage")
+    save(_model(), "model.onnx")
+    save(_model(helper.make_node("Relu", ["x"], ["z"], "odd")), "relu.onnx")
+    return tmp_path
+
+
+def _model(*more):
+    nodes = [
+        helper.make_node("Slice", ["x", "start", "end"], ["y"], "crop"),
+        helper.make_node("SequenceInsert", ["seq", "x"], ["longer"]),
+        *more,
+    ]
+    info, any_type = helper.make_tensor_value_info, TensorProto.BFLOAT16
+    inputs = [
+        info("x", any_type, ["n", 3, 2]),
+        helper.make_tensor_sequence_value_info("seq", TensorProto.BFLOAT16, None),
+    ]
+    inputs[1].type.sequence_type.elem_type.tensor_type.elem_type = TensorProto.FLOAT
+    inputs[0].type.tensor_type.elem_type = TensorProto.FLOAT
+    outputs = [
+        info("y", TensorProto.FLOAT, None),
+        helper.make_tensor_sequence_value_info("longer", TensorProto.FLOAT, None),
+    ]
+    constants = [numpy_helper.from_array(np.array(value), name) for name, value in (("start", [1]), ("end", [9]))]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def run(words):
+    """Run the command line in this process."""
+    return main(words.split())
+
+
+def test_run_writes_results_and_prints_a_table(folder, capsys):
+    np.save("narrow.npy", X[..., :2])
+    assert run("run model.onnx -i x=narrow.npy -i seq=rows.npz -o out.npz") == 0
+    with np.load("out.npz") as results:
+        assert results.files == ["y", "longer_0", "longer_1", "longer_2"]
+        assert_same(results["y"], X[1:, :, :2].copy())
+        assert_same(results["longer_2"], X[..., :2].copy())
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["node", "operator", "output", "shape", "dtype", "device"]
+    assert lines[1].split() == ["crop", "Slice-13", "y", "(1,", "3,", "2)", "float32", "cpu"]
+    assert lines[2].startswith("#1    SequenceInsert-11  longer  3 x (3, 4) (2, 3, 2)  float32  cpu")
+    assert lines[-1].startswith("outputs: 4 launches, 168 bytes, ")
+    assert lines[-1].endswith(" ms -> out.npz")
+    assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == []
+
+
+def test_sequences_may_be_listed(folder):
+    np.save("narrow.npy", X[..., :2])
+    assert run("run model.onnx -i x=narrow.npy -i seq=x.npy,x.npy -o out.npz --device cpu") == 0
+    assert run("run model.onnx -i x=narrow.npy -i seq= -o none.npz") == 0
+    with np.load("out.npz") as results, np.load("none.npz") as none:
+        assert (len(results.files), len(none.files)) == (4, 2)
+
+
+OPS = [
+    ("op Slice-13 data=x.npy starts=-1,2 ends=-99,5 steps=-1,1 -o y.npy", X[::-1, 2:5]),
+    ("op Slice-13 -o y.npy data=x.npy starts=1 ends=2 axes=-1", X[..., 1:2]),
+    ("op Slice-1 data=x.npy starts=0,1 ends=1,3 -o y.npy", X[:1, 1:3]),
+    ("op SequenceAt-11 input_sequence=x.npy,x.npy position=-1 -o y.npy", X),
+    ("op ConcatFromSequence-11 input_sequence=rows.npz axis=0 new_axis=1 -o y.npy", X),
+    ("op Slice-13 data=text.npy starts=1 ends=0 steps=-1 -o y.npy", np.array(["bcd"])),
+    ("op Slice-13 data=text.npy starts=1 ends=-9 steps=-1 -o y.npy", np.array(["bcd", "a"])),
+    ("op SequenceLength-11 input_sequence=rows.npz -o y.npy", np.array(2)),
+]
+
+
+@pytest.mark.parametrize(("words", "expected"), OPS, ids=[words for words, _ in OPS])
+def test_op_with_one_output(folder, words, expected):
+    assert run(words) == 0
+    assert_same(np.load("y.npy"), np.ascontiguousarray(expected).reshape(expected.shape))
+
+
+SPLITS = [
+    ("op Split-18 input=x.npy axis=1 num_outputs=2 -o y.npz", [X[:, :2], X[:, 2:]]),
+    ("op Split-13 input=x.npy split=0,2 -o y.npz", [X[:0], X]),
+    ("op Split-13 input=x.npy --outputs 2 -o y.npz", [X[:1], X[1:]]),
+    ("op Split-2 input=x.npy axis=2 split=1,3 -o y.npz", [X[..., :1], X[..., 1:]]),
+    ("op SplitToSequence-11 input=x.npy split=2 axis=1 -o y.npz", [X[:, :2], X[:, 2:]]),
+    ("op SplitToSequence-11 input=x.npy split=3, axis=1 -o y.npz", [X]),
+    ("op SequenceConstruct-11 inputs=x.npy,x.npy -o y.npz", [X, X]),
+]
+
+
+@pytest.mark.parametrize(("words", "expected"), SPLITS, ids=[words for words, _ in SPLITS])
+def test_op_with_several_outputs(folder, words, expected):
+    assert run(words) == 0
+    with np.load("y.npz") as results:
+        assert results.files == [f"output_{i}" for i in range(len(expected))]
+        for name, part in zip(results.files, expected, strict=True):
+            assert_same(results[name], part.copy())
+
+
+def test_op_knows_bfloat16_when_told(folder):
+    assert run("op Slice-13 data:bfloat16=half.npy starts=1 ends=2 -o y.npy") == 0
+    assert_same(np.load("y.npy").view(ml_dtypes.bfloat16), X[1:2, :, :2].astype(ml_dtypes.bfloat16))
+
+
+def test_run_knows_bfloat16_by_the_model(folder):
+    model = _model()
+    del model.graph.node[1], model.graph.output[1], model.graph.input[1]
+    for entry in (model.graph.input[0], model.graph.output[0]):
+        entry.type.tensor_type.elem_type = TensorProto.BFLOAT16
+    save(model, "half.onnx")
+    assert run("run half.onnx -i x=half.npy -o out.npz") == 0
+    with np.load("out.npz") as results:
+        assert_same(results["y"].view(ml_dtypes.bfloat16), X[1:, :, :2].astype(ml_dtypes.bfloat16))
+
+
+def test_op_without_a_file_prints(folder, capsys):
+    assert run("op Slice-13 data=x.npy starts=0,0 ends=1,1") == 0
+    assert capsys.readouterr().out == "output: (1, 1, 4) float32\n[[[0. 1. 2. 3.]]]\n"
+
+
+def test_info(capsys):
+    assert run("info") == 0
+    out = capsys.readouterr().out
+    assert f"numpy {np.__version__}" in out
+    assert "CUDA devices: " in out
+
+
+BAD = [
+    ("op Slice-13 data=x.npy starts=0 ends=1 steps=0", "Slice-13: steps must not be 0; got 0 in steps=[0]"),
+    ("op Slice-13 data=x.npy starts=0,0 ends=1,1 axes=1,-2", "Slice-13: axes must not repeat an axis, whether as i or as i - 3; got axes=[1, -2]"),
+    ("op Slice-13 data=x.npy starts=float.npy ends=1", "Slice-13: starts must be of a type in {int32, int64}; got float64"),
+    ("op Slice-13 data=x.npy starts=0", "Slice-13: input ends is required and was not given"),
+    ("op Slice-13 data=x.npy starts=a ends=1", "a: No such file or directory"),
+    ("op Slice-13 data=none.npy starts=0 ends=1", "none.npy: No such file or directory"),
+    ("op Slice-13 data=garbage.npy starts=0 ends=1", "garbage.npy: cannot be read; not an .npy or .npz file"),
+    ("op Slice-13 data=objects.npy starts=0 ends=1", "objects.npy: cannot be read; text must be fixed-width strings"),
+    ("op Slice-13 data=rows.npz starts=0 ends=1", "rows.npz: holds several arrays; one is wanted"),
+    ("op Slice-13 data:bfloat16=x.npy starts=0 ends=1", "x.npy: must hold bfloat16; it holds float32"),
+    ("op Slice-13 data=half.npy starts=0 ends=1", "Slice-13: data must be of a type in {"),
+    ("op Slice-13 data=x.npy data=x.npy", "Slice-13: data must be given once; got it twice"),
+    ("op Slice-13 foo=1", "Slice-13: no input or attribute is called 'foo'; there are data, starts, ends, axes, steps"),
+    ("op Slice-13 data", "arguments must be NAME=VALUE; got 'data'"),
+    ("op Slice-12 data=x.npy", "Slice-12: no such version; Slice has 1, 10, 11, 13"),
+    ("op Slice data=x.npy", "Slice: must be an operator and a version, such as Slice-13"),
+    ("op Conv-1 data=x.npy", "Conv: no such operator here; there are Slice,"),
+    ("op Split-18 input=x.npy", "Split-18: either sizes or --outputs must be given"),
+    ("op Split-18 input=x.npy axis=0,1 num_outputs=1", "Split-18: axis must be one int; got '0,1'"),
+    ("op Split-18 input=x.npy axis=y num_outputs=1", "Split-18: axis must be ints separated by commas; got 'y'"),
+    ("op Split-18 input=x.npy num_outputs=2 -o y.npy", "y.npy: must be an .npz file for several outputs"),
+    ("op SequenceAt-11 input_sequence=rows.npz position=2", "SequenceAt-11: position must be in [-2, 1] for a sequence of 2; got 2"),
+    ("op Slice-13 data=x.npy starts=0 ends=1 -o none/y.npy", "none/y.npy: cannot be written; No such file or directory"),
+    ("op Slice-13 data=x.npy starts=0 ends=1 -o .", ".: is a directory"),
+    ("op Slice-13 data=x.npy --fast", "unknown arguments: --fast"),
+    ("run none.onnx -o out.npz", "none.onnx: No such file or directory"),
+    ("run garbage.onnx -o out.npz", "garbage.onnx: not an ONNX model"),
+    ("run x.npy -o out.npz", "x.npy: not an ONNX model"),
+    ("run relu.onnx -o out.npz", "model has nodes that gpuslice cannot run: Relu (node odd): no such operator here"),
+    ("run model.onnx -o out.npz", "input 'x', 'seq' was not given"),
+    ("run model.onnx -i z=x.npy -o out.npz", "the model has no input 'z'; it has x, seq"),
+    ("run model.onnx -i x=x.npy -i seq= -o out.npz", "input 'x' must have shape (n, 3, 2); got (2, 3, 4)"),
+    ("run model.onnx -i x=text.npy -i seq= -o out.npz", "text.npy: must hold float32; it holds string"),
+    ("run model.onnx", "the following arguments are required: -o/--output (see gpuslice run --help)"),
+    ("run model.onnx -o out.npz --device tpu", "argument --device: invalid choice: 'tpu'"),
+    ("walk", "argument command: invalid choice: 'walk'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "message"), BAD, ids=[words for words, _ in BAD])
+def test_what_is_wrong_is_one_line_and_exit_code_2(folder, capsys, words, message):
+    before = sorted(path.name for path in folder.iterdir())
+    try:
+        code = run(words)
+    except SystemExit as stop:  # argparse's way out
+        code = stop.code
+    captured = capsys.readouterr()
+    assert code == 2
+    assert captured.out == ""
+    assert captured.err.startswith(f"gpuslice: {message}")
+    assert captured.err.count("\n") == 1
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_cuda_without_a_gpu_is_one_line(folder, capsys):
+    cupy = pytest.importorskip("cupy") if "cupy" in sys.modules else None
+    if cupy is not None and cupy.cuda.is_available():
+        pytest.skip("there is a GPU")
+    assert run("run model.onnx -o out.npz --device cuda") == 2
+    assert "device CUDA needs an NVIDIA GPU" in capsys.readouterr().err
+
+
+def test_a_failed_write_leaves_the_old_file(folder, monkeypatch):
+    np.save("y.npy", np.arange(3))
+
+    def fail(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np.lib.format, "write_array", fail)
+    assert run("op Slice-13 data=x.npy starts=0 ends=1 -o y.npy") == 2
+    monkeypatch.undo()
+    assert np.load(folder / "y.npy").tolist() == [0, 1, 2]
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+def test_it_runs_as_a_module(folder):
+    command = [sys.executable, "-m", "gpuslice", "op", "Slice-13", "data=x.npy", "starts=0", "ends=1", "steps=0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "gpuslice: Slice-13: steps must not be 0; got 0 in steps=[0]\n"

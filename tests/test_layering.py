@@ -1,0 +1,83 @@
+"""Who may import whom, and what importing gpuslice brings along."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpuslice
+
+PACKAGE = Path(gpuslice.__file__).parent
+MODULES = {
+    ".".join(("gpuslice", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in PACKAGE.rglob("*.py")
+}
+# From the bottom up. A module imports only from lower rooms, or its own.
+ROOMS = [
+    {"gpuslice.rules", "gpuslice.errors", "gpuslice.arrays"},
+    {"gpuslice.engine"},
+    {"gpuslice.sequence", "gpuslice.results", "gpuslice.deferred"},
+    {"gpuslice.operators"},
+    {"gpuslice.devices", "gpuslice.config", "gpuslice.files"},
+    {"gpuslice.onnx"},
+    {"gpuslice.cli", "gpuslice.__main__", "gpuslice"},
+]
+ALONE = ("gpuslice.rules", "gpuslice.errors", "gpuslice.engine.plan")
+
+
+def imports(path):
+    """List the modules that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            submodules = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from ([name for name in submodules if name in MODULES] or [node.module])
+
+
+def room(module):
+    """Give how high up a module is."""
+    return next(
+        height for height, names in enumerate(ROOMS) for name in names
+        if module == name or (name != "gpuslice" and module.startswith(f"{name}."))
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_arrows_point_down(module):
+    for imported in imports(MODULES[module]):
+        if imported in MODULES or imported == "gpuslice":
+            assert room(imported) <= room(module), f"{module} imports {imported}, which is above it"
+            assert module not in ALONE, f"{module} imports {imported}"
+
+
+def test_one_file_imports_cupy():
+    importers = {module for module, path in MODULES.items() for name in imports(path) if name.split(".")[0] == "cupy"}
+    assert importers == {"gpuslice.engine.cuda"}
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_only_the_onnx_layer_imports_onnx(module):
+    if not module.startswith("gpuslice.onnx"):
+        assert "onnx" not in {name.split(".")[0] for name in imports(MODULES[module])}
+
+
+def test_rules_need_the_standard_library_only():
+    assert {name.split(".")[0] for name in imports(MODULES["gpuslice.rules"])} <= sys.stdlib_module_names
+
+
+def test_import_brings_no_heavy_library():
+    code = "import sys, gpuslice; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"cupy", "onnx", "torch", "dask", "jax", "ml_dtypes", "onnxruntime"} & set(loaded)
+
+
+def test_star_import_leaves_the_builtin_slice():
+    names = {}
+    exec("from gpuslice import *", names)
+    assert "slice" not in names
+    assert {"split", "contiguous", "Sequence", "trace"} <= set(names)
+    assert gpuslice.slice is not slice

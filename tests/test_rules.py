@@ -1,0 +1,163 @@
+"""The rules against what the operator texts say, element by element, over every small size and the extremes."""
+
+from itertools import product
+
+import pytest
+
+from gpuslice import rules
+
+EXTREMES = [-(2**63), -(2**31), 2**31 - 1, 2**63 - 1]
+BOUNDS = [*range(-9, 10), *EXTREMES]
+STEPS = [*(step for step in range(-4, 5) if step), *EXTREMES]
+
+
+def text_of_slice_13(dim, start, end, step):
+    """List the elements that Slice-13's text takes of an axis, walking from one to the next."""
+    if dim == 0:
+        return []
+    start = start + dim if start < 0 else start
+    end = end + dim if end < 0 else end
+    start = max(0, min(start, dim if step > 0 else dim - 1))
+    end = max(0 if step > 0 else -1, min(end, dim if step > 0 else dim - 1))
+    taken, at = [], start
+    while at < end if step > 0 else at > end:
+        taken.append(at)
+        at += step
+    return taken
+
+
+def elements(region):
+    """List the elements of a region of rank 1."""
+    (first,), (step,), (count,) = region
+    return [first + step * k for k in range(count)]
+
+
+@pytest.mark.parametrize("dim", range(7))
+def test_slice_takes_what_the_text_says(dim):
+    for start, end, step in product(BOUNDS, BOUNDS, STEPS):
+        region = rules.slice_region((dim,), [start], [end], None, [step])
+        assert elements(region) == text_of_slice_13(dim, start, end, step), (dim, start, end, step)
+        assert region.step[0] == (step if region.shape[0] > 1 else 1)
+        assert region.first[0] == 0 or region.shape[0] > 0
+
+
+def test_slice_keeps_axes_that_are_not_named():
+    region = rules.slice_region((4, 5, 6), [3, 1], [-9, 4], [-1, 0], [-1, 2])
+    assert region == rules.Region((1, 0, 3), (2, 1, -1), (2, 5, 4))
+
+
+def test_slice_of_fewer_starts_than_axes_takes_the_first_ones():
+    assert rules.slice_region((4, 5), [1], [3]) == rules.slice_region((4, 5), [1], [3], [0])
+
+
+REGIONS = [
+    rules.slice_region((dim,), [start], [end], None, [step])
+    for dim in range(6)
+    for start, end, step in product(range(-6, 7), range(-7, 7), (-3, -2, -1, 1, 2, 3))
+]
+
+
+def test_compose_is_slicing_twice():
+    outers = {region: elements(region) for region in REGIONS}
+    inners = {region.shape[0]: {} for region in REGIONS}
+    for dim, start, end, step in product(inners, range(-6, 7), range(-7, 7), (-2, -1, 1, 3)):
+        region = rules.slice_region((dim,), [start], [end], None, [step])
+        inners[dim][region] = elements(region)
+    for outer, taken in outers.items():
+        for inner, again in inners[len(taken)].items():
+            both = rules.compose(outer, inner)
+            assert elements(both) == [taken[k] for k in again]
+            assert both.shape[0] > 1 or both.step == (1,)
+
+
+def test_compose_composes_each_axis():
+    outer = rules.slice_region((9, 9), [8, 1], [-99, 9], [0, 1], [-2, 3])
+    inner = rules.slice_region(outer.shape, [1, 2], [4, -99], [0, 1], [1, -1])
+    assert rules.compose(outer, inner) == rules.Region((6, 7), (-2, -3), (3, 3))
+
+
+def deal(dim, chunk):
+    """Deal the items of an axis out one by one, a new part whenever one holds ``chunk``."""
+    parts = []
+    for _ in range(dim):
+        if not parts or parts[-1] == chunk:
+            parts.append(0)
+        parts[-1] += 1
+    return parts
+
+
+@pytest.mark.parametrize("outputs", range(1, 13))
+def test_split_sizes(outputs):
+    for dim in range(40):
+        chunk = next(size for size in range(dim + 1) if size * outputs >= dim)
+        if chunk * (outputs - 1) > dim:
+            with pytest.raises(ValueError, match="num_outputs must leave no negative last chunk"):
+                rules.num_outputs_sizes(dim, outputs)
+        else:
+            dealt = deal(dim, chunk)
+            assert rules.num_outputs_sizes(dim, outputs) == dealt + [0] * (outputs - len(dealt))
+        if dim % outputs:
+            with pytest.raises(ValueError, match="outputs cannot be equal"):
+                rules.equal_sizes(dim, outputs)
+        else:
+            assert rules.equal_sizes(dim, outputs) == [dim // outputs] * outputs
+        assert rules.chunk_sizes(dim, outputs) == deal(dim, outputs)
+
+
+def test_as_many_num_outputs_are_impossible_as_the_engines_refuse():
+    impossible = 0
+    for dim, outputs in product(range(40), range(1, 13)):
+        try:
+            rules.num_outputs_sizes(dim, outputs)
+        except ValueError:
+            impossible += 1
+    assert impossible == 166
+
+
+def test_split_regions_lie_side_by_side():
+    regions = rules.split_regions((3, 7), 1, [2, 0, 5])
+    assert [(region.first, region.shape) for region in regions] == [
+        ((0, 0), (3, 2)),
+        ((0, 0), (3, 0)),
+        ((0, 2), (3, 5)),
+    ]
+
+
+@pytest.mark.parametrize("length", range(5))
+@pytest.mark.parametrize("end", [False, True])
+def test_positions(length, end):
+    places = list(range(length)) + ([length] if end else [])
+    for position in range(-7, 8):
+        if -length <= position < 0:
+            assert rules.normalize_position(position, length, end=end) == range(length)[position]
+        elif position in places:
+            assert rules.normalize_position(position, length, end=end) == position
+        else:
+            with pytest.raises(IndexError, match=f"position must .*; got {position}$"):
+                rules.normalize_position(position, length, end=end)
+
+
+ERRORS = [
+    (lambda: rules.slice_region((3, 3, 3), [0, 0], [1, 1], [0, 5]), "axes must be in [-3, 2] for rank 3; got 5 in axes=[0, 5]"),
+    (lambda: rules.slice_region((3,), [0], [1], None, [0]), "steps must not be 0; got 0 in steps=[0]"),
+    (lambda: rules.slice_region((0,), [0], [1], None, [0]), "steps must not be 0; got 0 in steps=[0]"),
+    (lambda: rules.slice_region((3, 3), [0, 0], [1, 1], [1, -1]), "axes must not repeat an axis, whether as i or as i - 2; got axes=[1, -1]"),
+    (lambda: rules.slice_region((3,), [0, 0], [1, 1]), "starts must have at most 1 values for rank 1 where axes are omitted; got starts=[0, 0]"),
+    (lambda: rules.slice_region((3,), [0], [1, 2]), "ends must have as many values as starts, 1; got ends=[1, 2]"),
+    (lambda: rules.slice_region((3,), list(range(20)), [1]), "ends must have as many values as starts, 20; got ends=[1]"),
+    (lambda: rules.slice_region((3,), [1], list(range(20))), "ends must have as many values as starts, 1; got ends=[0, 1, 2, 3, 4, 5, 6, 7, ...]"),
+    (lambda: rules.slice_region((), [0], [1], [0]), "axes must name an axis, and rank 0 has none; got 0 in axes=[0]"),
+    (lambda: rules.normalize_axis(-3, 2), "axis must be in [-2, 1] for rank 2; got -3"),
+    (lambda: rules.listed_sizes(5, [2, -1, 4]), "split must not be negative; got split=[2, -1, 4]"),
+    (lambda: rules.listed_sizes(5, [2, 2]), "split must add up to the axis, 5; got 4 from split=[2, 2]"),
+    (lambda: rules.listed_sizes(5, [2, 3], 3), "split must have 3 values, one an output; got split=[2, 3]"),
+    (lambda: rules.num_outputs_sizes(5, 0), "num_outputs must be at least 1; got 0"),
+    (lambda: rules.chunk_sizes(5, 0), "split must be at least 1 where it is a scalar; got 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), ERRORS, ids=[message[:40] for _, message in ERRORS])
+def test_errors_say_what_was_given_and_what_is_allowed(call, message):
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - the whole message is compared
+        call()
+    assert str(raised.value) == message

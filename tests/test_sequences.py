@@ -1,0 +1,245 @@
+"""Sequence and the operators on it: references, copies, dtypes by name, positions, and what is refused."""
+
+import collections.abc
+
+import ml_dtypes
+import numpy as np
+import pytest
+from arrays import assert_same, to_numpy
+
+import gpuslice as gs
+
+A, B, C = np.arange(3, dtype=np.float32), np.ones((2, 2), np.float32), np.array(7, np.float32)
+
+
+def make(xp, *arrays):
+    return [array if xp is np else xp.asarray(array) for array in arrays]
+
+
+def test_sequence_is_an_immutable_sequence_of_references():
+    seq = gs.Sequence([A, B])
+    assert isinstance(seq, collections.abc.Sequence)
+    assert (len(seq), seq.dtype, seq[0] is A, seq[-1] is B) == (2, "float32", True, True)
+    assert isinstance(seq[1:], gs.Sequence)
+    assert seq[1:][0] is B
+    assert seq[2:].dtype == "float32"
+    assert repr(seq) == "Sequence(2 items, dtype='float32')"
+    with pytest.raises(TypeError):
+        seq[0] = B
+    with pytest.raises(AttributeError):
+        seq.dtype = "int8"
+
+
+@pytest.mark.parametrize(
+    ("items", "dtype", "name"),
+    [
+        ([], None, "float32"),
+        ([], "bfloat16", "bfloat16"),
+        ([np.zeros(1, ml_dtypes.bfloat16)], None, "bfloat16"),
+        ([np.array(["a"]), np.array(["b", "cd"]), np.array(["e"], dtype=object)], None, "string"),
+        ([np.zeros(1, "<i4"), np.zeros(1, ">i4")], "int32", "int32"),
+    ],
+)
+def test_dtype_is_an_onnx_name(items, dtype, name):
+    assert gs.Sequence(items, dtype).dtype == name
+
+
+def test_mixed_dtypes_are_refused_by_name():
+    with pytest.raises(TypeError, match="a sequence must hold one dtype, float32; got int64"):
+        gs.Sequence([A, np.arange(2)])
+    with pytest.raises(TypeError, match="a sequence must hold one dtype, int8; got float32"):
+        gs.Sequence([A], "int8")
+    with pytest.raises(
+        TypeError, match="^SequenceInsert-11: tensor must be of the sequence's dtype, float32; got int64"
+    ):
+        gs.sequence_insert([A], np.arange(2))
+    with pytest.raises(TypeError, match="^SequenceConstruct-11: a sequence must hold one dtype"):
+        gs.sequence_construct(A, np.arange(2))
+    with pytest.raises(TypeError, match="^SequenceAt-11: a sequence must hold one dtype"):
+        gs.sequence_at([A, np.arange(2)], 0)
+
+
+@pytest.mark.parametrize("items", [A, "text", 3, [A, [1, 2]]], ids=["array", "text", "int", "list"])
+def test_what_holds_no_arrays_is_no_sequence(items):
+    with pytest.raises(TypeError):
+        gs.Sequence(items)
+
+
+@pytest.mark.parametrize("seq", [A, {0: A}, None])
+def test_operators_take_sequences_lists_and_tuples_only(seq):
+    with pytest.raises(TypeError, match="^SequenceLength-11: a sequence must be a gpuslice.Sequence, list or tuple"):
+        gs.sequence_length(seq)
+
+
+def test_insert_and_erase_move_references(xp):
+    a, b, c = make(xp, A, B, C)
+    for seq in ([a, b], (a, b), gs.Sequence([a, b])):
+        with gs.trace() as t:
+            front, end, last = gs.sequence_insert(seq, c, 0), gs.sequence_insert(seq, c), gs.sequence_insert(seq, c, 2)
+            middle = gs.sequence_insert(seq, c, -1)
+            erased = gs.sequence_erase(front, 1)
+        assert [x is y for x, y in zip(front, [c, a, b], strict=True)] == [True] * 3
+        assert [x is y for x, y in zip(end, [a, b, c], strict=True)] == [True] * 3
+        assert [x is y for x, y in zip(last, [a, b, c], strict=True)] == [True] * 3
+        assert [x is y for x, y in zip(middle, [a, c, b], strict=True)] == [True] * 3
+        assert [x is y for x, y in zip(erased, [c, b], strict=True)] == [True] * 2
+        assert (t.launches, t.allocations, len(seq)) == ([], [], 2)
+    assert len(gs.sequence_erase([a])) == 0
+
+
+def test_insert_into_a_plain_empty_list_takes_the_dtype():
+    assert gs.sequence_insert([], np.arange(2)).dtype == "int64"
+    with pytest.raises(TypeError, match="float32; got int64"):
+        gs.sequence_insert(gs.sequence_empty(), np.arange(2))
+
+
+def test_sequence_at_copies(xp):
+    a, b = make(xp, A.copy(), B.copy())
+    result = gs.sequence_at([a, b], -1)
+    assert_same(result, B, like=b)
+    result[...] = xp.zeros_like(result)
+    assert to_numpy(b).all()
+    view = gs.sequence_at([a, b], 1, copy=None)
+    view[...] = xp.zeros_like(view)
+    assert not to_numpy(b).any()
+
+
+@pytest.mark.parametrize(
+    "position", [1, np.int32(1), np.array(1), np.array([1]), np.array([[1]]), [1]], ids=lambda p: repr(p)
+)
+def test_a_position_is_one_int(position):
+    assert_same(gs.sequence_at([A, B, C], position), B)
+
+
+@pytest.mark.parametrize(
+    ("position", "error"),
+    [
+        (3, IndexError),
+        (-4, IndexError),
+        (2**70, IndexError),
+        (np.array([0, 1]), IndexError),
+        (np.array([], np.int64), IndexError),
+        ([], IndexError),
+        (True, TypeError),
+        (1.0, TypeError),
+        (np.array(1.0), TypeError),
+        (None, TypeError),
+    ],
+)
+def test_other_positions_are_refused(position, error):
+    with pytest.raises(error, match="^SequenceAt-11: position must"):
+        gs.sequence_at([A, B, C], position)
+
+
+def test_length_is_a_0_d_int64(xp):
+    a, b = make(xp, A, B)
+    assert_same(gs.sequence_length([a, b]), np.array(2), like=xp.asarray(2))
+    assert_same(gs.sequence_length([]), np.array(0))
+
+
+@pytest.mark.parametrize("dtype", ["int8", np.int8, np.dtype("int8")], ids=repr)
+def test_sequence_empty_takes_names_and_dtypes(dtype, xp):
+    assert gs.sequence_empty(dtype).dtype == "int8"
+    assert gs.sequence_empty(xp.int8).dtype == "int8"
+    assert gs.sequence_empty().dtype == "float32"
+
+
+@pytest.mark.parametrize("dtype", ["float8", "int4", 7, "M8[s]"])
+def test_sequence_empty_refuses_other_dtypes(dtype):
+    with pytest.raises(TypeError, match="^SequenceEmpty-11: dtype must be"):
+        gs.sequence_empty(dtype)
+
+
+def test_construct_needs_a_tensor():
+    with pytest.raises(ValueError, match="^SequenceConstruct-11: inputs must hold at least one tensor"):
+        gs.sequence_construct()
+
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shapes"),
+    [
+        ({}, [(1, 4)] * 3),
+        ({"keepdims": 0}, [(4,)] * 3),
+        ({"keepdims": False, "axis": -1}, [(3,)] * 4),
+        ({"split": 2}, [(2, 4), (1, 4)]),
+        ({"split": 9}, [(3, 4)]),
+        ({"split": np.array(2), "keepdims": 0}, [(2, 4), (1, 4)]),
+        ({"split": [3, 0, 1], "axis": 1, "keepdims": 0}, [(3, 3), (3, 0), (3, 1)]),
+        ({"split": np.array([1, 2], np.int32)}, [(1, 4), (2, 4)]),
+    ],
+)
+def test_split_to_sequence(arguments, shapes, xp):
+    (x,) = make(xp, X)
+    seq = gs.split_to_sequence(x, **arguments)
+    assert seq.dtype == "float32"
+    assert [item.shape for item in seq] == shapes
+    axis = arguments.get("axis", 0)
+    drop = not arguments.get("keepdims", 1) and "split" not in arguments
+    sizes = [1 if drop else item.shape[axis] for item in seq]
+    for item, part in zip(seq, np.split(X, np.cumsum(sizes)[:-1], axis=axis), strict=True):
+        assert_same(item, (part.squeeze(axis) if drop else part).copy(), like=x)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"split": 0}, ValueError, "split must be at least 1 where it is a scalar; got 0"),
+        ({"split": [2, 2]}, ValueError, "split must add up to the axis, 3; got 4"),
+        ({"split": [4, -1]}, ValueError, "split must not be negative"),
+        ({"split": 1.5}, TypeError, "split must be of ints; got float 1.5"),
+        ({"split": np.ones((1, 1), int)}, ValueError, "split must be 1-D"),
+        ({"axis": 2}, ValueError, "axis must be in"),
+        ({"keepdims": 2}, ValueError, "keepdims must be 0 or 1; got 2"),
+        ({"keepdims": 0.0}, TypeError, "keepdims must be of ints"),
+    ],
+)
+def test_split_to_sequence_errors(arguments, error, message):
+    with pytest.raises(error, match=f"^SplitToSequence-24: {message}"):
+        gs.split_to_sequence(X, **arguments)
+
+
+@pytest.mark.parametrize("axis", range(-3, 3))
+@pytest.mark.parametrize("new_axis", [0, 1, False, True])
+def test_concat_from_sequence(axis, new_axis, xp):
+    items = make(xp, X, X[::-1, ::-1], X + 1)
+    if axis in (-3, 2) and not new_axis:
+        with pytest.raises(ValueError, match=r"^ConcatFromSequence-11: axis must be in \[-2, 1\] for rank 2"):
+            gs.concat_from_sequence(items, axis=axis)
+    else:
+        joiner = np.stack if new_axis else np.concatenate
+        expected = np.ascontiguousarray(joiner([X, X[::-1, ::-1], X + 1], axis=axis))
+        assert_same(gs.concat_from_sequence(items, axis=axis, new_axis=new_axis), expected, like=items[0])
+
+
+@pytest.mark.parametrize(
+    ("seq", "arguments", "error", "message"),
+    [
+        ([], {"axis": 0}, ValueError, "input_sequence must hold at least one tensor"),
+        ([A, B], {"axis": 0}, ValueError, r"input_sequence must hold tensors of one shape but for axis 0; got \(3,\)"),
+        ([X, X[:2]], {"axis": 1}, ValueError, "input_sequence must hold tensors of one shape but for axis 1"),
+        ([X, X[:2]], {"axis": 0, "new_axis": 1}, ValueError, "input_sequence must hold tensors of one shape; got"),
+        ([C, C], {"axis": 0}, ValueError, "axis must name an axis, and rank 0 has none"),
+        ([X], {"axis": 0, "new_axis": 2}, ValueError, "new_axis must be 0 or 1; got 2"),
+    ],
+)
+def test_concat_errors(seq, arguments, error, message):
+    with pytest.raises(error, match=f"^ConcatFromSequence-11: {message}"):
+        gs.concat_from_sequence(seq, **arguments)
+
+
+def test_concat_widens_text_and_keeps_numbers():
+    joined = gs.concat_from_sequence([np.array(["a"]), np.array(["bcd"])], axis=0)
+    assert_same(joined, np.array(["a", "bcd"]))
+    joined = gs.concat_from_sequence([np.array(["a"], object), np.array(["bcd"])], axis=0)
+    assert_same(joined, np.array(["a", "bcd"], object))
+    joined = gs.concat_from_sequence([np.arange(2, dtype=">i4"), np.arange(2, dtype="<i4")], axis=0)
+    assert joined.tolist() == [0, 1, 0, 1]
+
+
+def test_concat_of_two_libraries_is_refused():
+    strict = pytest.importorskip("array_api_strict")
+    with pytest.raises(TypeError, match="input_sequence must hold arrays of one library"):
+        gs.concat_from_sequence([X, strict.asarray(X)], axis=0)
