@@ -33,7 +33,7 @@ def main(arguments: Values[str] | None = None) -> int:
                 raise ValueError(f"unknown arguments: {' '.join(extra)}")
             given.arguments += extra
         given.run(given)
-    except (ImportError, IndexError, MemoryError, OSError, TypeError, ValueError) as error:
+    except (ImportError, IndexError, MemoryError, OSError, OverflowError, TypeError, ValueError) as error:
         print(f"gpuslice: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
         return _FAILED
     return 0
@@ -74,11 +74,15 @@ def _run_model(given: argparse.Namespace) -> None:
     from gpuslice.onnx import Graph, load_model
     from gpuslice.onnx.evaluate import finish
 
+    if not given.output.endswith(".npz"):
+        raise ValueError(f"{given.output!r}: must be an .npz file")
     device = {"auto": "CUDA" if devices.is_available("CUDA") else "CPU"}.get(given.device, given.device.upper())
     devices.check(device)
     graph = Graph(load_model(given.model))
     inputs = {}
     for name, files in map(_name_and_value, given.input):
+        if name in inputs:
+            raise ValueError(f"input {name!r} must be given once; got it twice")
         declared = graph.declared.get(name)
         if declared is None:
             raise ValueError(f"the model has no input {name!r}; it has {', '.join(graph.inputs) or 'none'}")
@@ -108,8 +112,8 @@ def _run_operator(given: argparse.Namespace) -> None:
             print(f"{name}: {_cells(array)[0]} {dtype_name(array.dtype)}\n{array}")
     elif given.output.endswith(".npz"):
         write_arrays(given.output, named)
-    elif several:
-        raise ValueError(f"{given.output}: must be an .npz file for several outputs")
+    elif several or not given.output.endswith(".npy"):
+        raise ValueError(f"{given.output!r}: must be an .npz file" + ("" if several else " or an .npy file"))
     else:
         write_array(given.output, results[0])
 

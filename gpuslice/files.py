@@ -3,13 +3,15 @@
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
 from gpuslice.arrays import Array, dtype_name
+
+_LONGEST_NAME = 255
 
 
 def read_array(path: str, dtype: str | None = None) -> Array:
@@ -41,8 +43,7 @@ def read_arrays(paths: str, dtype: str | None = None) -> list[Array]:
     if not paths:
         return []
     if paths.endswith(".npz"):
-        with _load(paths) as archive:
-            return [_typed(archive[name], f"{paths}: {name}", dtype) for name in archive.files]
+        return [_typed(array, f"{paths}: {name}", dtype) for name, array in _load_all(paths)]
     return [read_array(path, dtype) for path in paths.split(",")]
 
 
@@ -62,11 +63,26 @@ def write_arrays(path: str, arrays: Mapping[str, Array]) -> None:
 
 
 def _load(path: str) -> Array:
-    try:
+    with _reading(path):
         return np.load(path, allow_pickle=False)
+
+
+def _load_all(path: str) -> list[tuple[str, Array]]:
+    with _reading(path), np.load(path, allow_pickle=False) as archive:
+        arrays = [(name, archive[name]) for name in archive.files]
+    for name, array in arrays:
+        if not isinstance(array, np.ndarray):
+            raise ValueError(f"{path}: must hold .npy files only; {name} is none")
+    return arrays
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise OSError(f"{path}: {error.strerror or error}") from None
-    except Exception as error:  # a damaged header raises whatever its parser does
+    except Exception as error:  # damaged files raise whatever their parsers do
         reason = "text must be fixed-width strings" if "Object arrays" in str(error) else "not an .npy or .npz file"
         raise ValueError(f"{path}: cannot be read; {reason}") from None
 
@@ -78,7 +94,11 @@ def _typed(array: Array, path: str, dtype: str | None) -> Array:
         import ml_dtypes
 
         wanted = getattr(ml_dtypes, dtype, None)
-        if wanted is not None and np.dtype(wanted).itemsize == array.dtype.itemsize:
+        if (
+            isinstance(wanted, type)
+            and issubclass(wanted, np.generic)
+            and np.dtype(wanted).itemsize == array.dtype.itemsize
+        ):
             return array.view(wanted)
     raise TypeError(f"{path}: must hold {dtype}; it holds {dtype_name(array.dtype)}")
 
@@ -89,16 +109,17 @@ def _storable(array: Array) -> Array:
 
 @contextmanager
 def _replacing(path: str) -> Iterator[IO[bytes]]:
-    """Open a file beside ``path`` that takes its place if the block ends well."""
-    target = Path(path)
-    if target.is_dir():
-        raise OSError(f"{path}: is a directory")
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    """Open a file beside ``path`` that takes its place if the block ends well; links are followed."""
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        raise OSError(f"{path}: cannot be written; not a regular file")
+    beside = target.with_name(f".{os.getpid()}.{target.name}"[:_LONGEST_NAME])
     try:
         with beside.open("xb") as file:
             yield file
         beside.replace(target)
     except OSError as error:
-        raise OSError(f"{path}: cannot be written; {error.strerror or error}") from None
+        raise OSError(f"{path}: cannot be written; {error.strerror or 'failed'}") from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)

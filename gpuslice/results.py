@@ -1,5 +1,6 @@
 """From views to what ``copy=`` and ``out=`` ask for: dense arrays, views, or the caller's own arrays."""
 
+import ctypes
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -76,6 +77,12 @@ def _check_out(view: View, out: Array) -> None:
         raise TypeError(f"out cannot be written: arrays of {_library(xp)} are immutable")
     if isinstance(out, np.generic) or (isinstance(out, np.ndarray) and not out.flags.writeable):
         raise ValueError("out must be writable; got a read-only array")
+    if (
+        isinstance(out, np.ndarray)
+        and out.size
+        and any(n > 1 and step == 0 for n, step in zip(out.shape, out.strides, strict=True))
+    ):
+        raise ValueError("out must not hold one item in several places; got an array with a stride of 0")
     if out.dtype != view.dtype:
         raise TypeError(f"out must be of dtype {view.dtype}; got {out.dtype}")
     if tuple(out.shape) != view.shape:
@@ -86,12 +93,14 @@ def _check_out(view: View, out: Array) -> None:
 
 def _overlap(left: Array, right: Array) -> bool:
     """Tell whether two arrays share memory, or may where finding out takes too long."""
+    if 0 in left.shape or 0 in right.shape:
+        return False
     if left is right:
         return True
-    xp = np if isinstance(left, np.ndarray) else namespace(left, "out")
+    xp: ModuleType = np if isinstance(left, np.ndarray) else namespace(left, "out")
     if not hasattr(xp, "may_share_memory"):
-        left, right, xp = _on_host(left), _on_host(right), np
-    if left is None or right is None or not xp.may_share_memory(left, right):
+        left, right, xp = _bytes_of(left), _bytes_of(right), np
+    if not xp.may_share_memory(left, right):
         return False
     if xp is not np:
         return bool(xp.shares_memory(left, right))
@@ -101,12 +110,17 @@ def _overlap(left: Array, right: Array) -> bool:
         return True
 
 
-def _on_host(array: Array) -> Array | None:
-    """Give a NumPy view of a CPU array of another library; None where there is none to give."""
-    try:
-        return np.from_dlpack(array)
-    except (BufferError, RuntimeError, TypeError, ValueError):
-        return None
+def _bytes_of(array: Array) -> Array:
+    """Give a NumPy array over the memory of a CPU array of another library."""
+    if array_api_compat.is_torch_array(array):
+        # DLPack refuses what needs gradients and dtypes that NumPy has not; bytes of the same span tell enough.
+        storage = array.detach().untyped_storage()
+        span = sum((n - 1) * step for n, step in zip(array.shape, array.stride(), strict=True)) + 1
+        start = array.storage_offset() * array.element_size()
+        if array.device.type == "cpu":
+            pointer = (ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())
+            return np.frombuffer(pointer, np.uint8)[start : start + span * array.element_size()]
+    return np.from_dlpack(array)
 
 
 def _library(xp: ModuleType) -> str:

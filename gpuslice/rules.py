@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 _SHOWN = 8
+# Of an empty axis any number of outputs can be had; no protobuf holds more.
+_MOST_OUTPUTS = 2**31 - 1
 
 
 class Region(NamedTuple):
@@ -170,8 +172,8 @@ def num_outputs_sizes(dim: int, num_outputs: int) -> list[int]:
     ValueError
         ``num_outputs`` is below 1, or its last chunk would be negative (5 into 4 is 2, 2, 2, -1).
     """
-    if num_outputs < 1:
-        raise ValueError(f"num_outputs must be at least 1; got {num_outputs}")
+    if not 1 <= num_outputs <= _MOST_OUTPUTS:
+        raise ValueError(f"num_outputs must be at least 1 and at most {_MOST_OUTPUTS}; got {num_outputs}")
     chunk = -(-dim // num_outputs)
     last = dim - chunk * (num_outputs - 1)
     if last < 0:

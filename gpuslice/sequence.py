@@ -99,7 +99,7 @@ def known_dtype(dtype: DType) -> str:
     """Give the ONNX name of a dtype that sequences may hold; TypeError where it is none."""
     if not isinstance(dtype, str):
         try:
-            dtype = dtype_name(np.dtype(dtype) if isinstance(dtype, type) else dtype)
+            dtype = dtype_name(np.dtype(dtype) if isinstance(dtype, type) and issubclass(dtype, np.generic) else dtype)
         except TypeError:
             raise TypeError(f"dtype must be an ONNX name such as 'float32'; got {dtype!r}") from None
     if dtype not in _DTYPES:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import zipfile
 
 import ml_dtypes
 import numpy as np
@@ -24,6 +25,15 @@ def folder(tmp_path, monkeypatch):
     np.save("text.npy", np.array(["a", "bcd"]))
     np.save("objects.npy", np.array([[1], None], dtype=object), allow_pickle=True)
     np.savez("rows.npz", a=X[0], b=X[1])
+    np.save("empty.npy", X[:0, 0, 0])
+    (tmp_path / "folder.npy").mkdir()
+    (tmp_path / "fake.npz").write_bytes((tmp_path / "x.npy").read_bytes())
+    damaged = bytearray((tmp_path / "rows.npz").read_bytes())
+    damaged[200] ^= 1
+    (tmp_path / "damaged.npz").write_bytes(damaged)
+    with zipfile.ZipFile("mixed.npz", "w") as archive:
+        archive.write("x.npy", "a.npy")
+        archive.writestr("readme.txt", "text")
     (tmp_path / "garbage.npy").write_bytes(b"\x93NUMPY garbage")
     (tmp_path / "garbage.onnx").write_bytes(b"garbage")
     save(_model(), "model.onnx")
@@ -169,10 +179,20 @@ BAD = [
     ("op Split-18 input=x.npy", "Split-18: either sizes or --outputs must be given"),
     ("op Split-18 input=x.npy axis=0,1 num_outputs=1", "Split-18: axis must be one int; got '0,1'"),
     ("op Split-18 input=x.npy axis=y num_outputs=1", "Split-18: axis must be ints separated by commas; got 'y'"),
-    ("op Split-18 input=x.npy num_outputs=2 -o y.npy", "y.npy: must be an .npz file for several outputs"),
+    ("op Split-18 input=x.npy num_outputs=2 -o y.npy", "'y.npy': must be an .npz file"),
     ("op SequenceAt-11 input_sequence=rows.npz position=2", "SequenceAt-11: position must be in [-2, 1] for a sequence of 2; got 2"),
     ("op Slice-13 data=x.npy starts=0 ends=1 -o none/y.npy", "none/y.npy: cannot be written; No such file or directory"),
-    ("op Slice-13 data=x.npy starts=0 ends=1 -o .", ".: is a directory"),
+    ("op Slice-13 data=x.npy starts=0 ends=1 -o .", "'.': must be an .npz file or an .npy file"),
+    ("op Slice-13 data=x.npy starts=0 ends=1 -o folder.npy", "folder.npy: cannot be written; not a regular file"),
+    ("op Slice-13 data=x.npy starts:int8=0 ends=1", "Slice-13: starts must be a file where a dtype is given; got '0'"),
+    ("op Slice-13 data:__name__=half.npy starts=0 ends=1", "half.npy: must hold __name__; it holds void16"),
+    ("op Split-18 input=none.npz num_outputs=2", "none.npz: No such file or directory"),
+    ("op Split-18 input=empty.npy num_outputs=99999999999999999999", "Split-18: num_outputs must be at least 1 and at most"),
+    ("op SequenceLength-11 input_sequence=mixed.npz", "mixed.npz: must hold .npy files only; readme.txt is none"),
+    ("op SequenceLength-11 input_sequence=damaged.npz", "damaged.npz: cannot be read; not an .npy or .npz file"),
+    ("op SequenceLength-11 input_sequence=fake.npz", "fake.npz: cannot be read; not an .npy or .npz file"),
+    ("run model.onnx -i x=x.npy -i x=x.npy -o out.npz", "input 'x' must be given once; got it twice"),
+    ("run model.onnx -i x=x.npy -o out.npy", "'out.npy': must be an .npz file"),
     ("op Slice-13 data=x.npy --fast", "unknown arguments: --fast"),
     ("run none.onnx -o out.npz", "none.onnx: No such file or directory"),
     ("run garbage.onnx -o out.npz", "garbage.onnx: not an ONNX model"),
@@ -222,6 +242,14 @@ def test_a_failed_write_leaves_the_old_file(folder, monkeypatch):
     monkeypatch.undo()
     assert np.load(folder / "y.npy").tolist() == [0, 1, 2]
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+def test_links_are_followed(folder):
+    np.save("real.npy", np.arange(3))
+    (folder / "link.npy").symlink_to("real.npy")
+    assert run("op Slice-13 data=x.npy starts=0 ends=1 -o link.npy") == 0
+    assert (folder / "link.npy").is_symlink()
+    assert_same(np.load("real.npy"), X[:1].copy())
 
 
 def test_it_runs_as_a_module(folder):

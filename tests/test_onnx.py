@@ -222,7 +222,8 @@ def test_other_constants():
         node("Constant", [], ["f"], value_floats=[1.5, 2]),
         node("Constant", [], ["s"], value_strings=["a", "é"]),
     ]
-    results = Graph(model(nodes, [], ["i", "f", "s"])).run({})
+    outputs = [fixed("i", [], TensorProto.INT64), "f", fixed("s", [2], TensorProto.STRING)]
+    results = Graph(model(nodes, [], outputs)).run({})
     assert_same(results["i"], np.array(3))
     assert_same(results["f"], np.array([1.5, 2], np.float32))
     assert_same(results["s"], np.array(["a", "é"], object))
@@ -267,6 +268,17 @@ BAD_MODELS = [
     ([node("Split", ["x"], ["y"], foo=1)], 18, "Split-18 (node #0): attribute foo is not one of this version"),
     ([node("Slice", ["x"], ["y"])], 18, "Slice-13 (node #0): input starts is required and was not given"),
     ([node("Constant", [], ["y"])], 18, "Constant (node #0): must have exactly one attribute"),
+    (
+        [node("Constant", [], ["y"], value_int=1)],
+        11,
+        "Constant (node #0): attribute value_int is not supported at opset 11",
+    ),
+    ([node("Constant", [], ["y"], value_int=[1])], 18, "Constant (node #0): attribute value_int must be INT; got INTS"),
+    (
+        [node("Identity", ["c"]), node("Constant", [], ["c"], value_int=1)],
+        18,
+        "input 'c' is given by no input, initializer or earlier",
+    ),
     ([node("Constant", [], ["x"], value_int=1), node("Identity", ["x"])], 18, "output 'x' already has a value"),
 ]
 
@@ -276,6 +288,64 @@ def test_bad_models_are_refused_before_anything_runs(nodes, opset, message):
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - the message is compared
         Graph(model(nodes, ["x"], ["y"], opset=opset))
     assert message in str(raised.value)
+
+
+def test_duplicates_and_broken_tensors_are_refused():
+    for field, kind in (("input", "input"), ("output", "output"), ("initializer", "initializer")):
+        twice = model([node("Identity", ["x"])], ["x"], ["y"], {"w": X})
+        getattr(twice.graph, field).append(getattr(twice.graph, field)[0])
+        with pytest.raises(ValueError, match=f"graph has two of {kind}"):
+            Graph(twice)
+    broken = model([node("Identity", ["x"])], ["x"], ["y"], {"w": X})
+    broken.graph.initializer[0].data_type = 999
+    with pytest.raises(ValueError, match="tensor 'w' cannot be read: KeyError"):
+        Graph(broken)
+
+
+def test_outputs_must_be_of_the_declared_type():
+    wrong = model([node("Identity", ["x"])], ["x"], [helper.make_tensor_value_info("y", TensorProto.INT64, None)])
+    with pytest.raises(TypeError, match="output 'y' is declared int64; it is float32"):
+        Graph(wrong).run({"x": X})
+    wrong = model([node("Identity", ["x"])], ["x"], [sequence_info("y")])
+    with pytest.raises(TypeError, match="output 'y' is declared a sequence of float32; it is float32"):
+        Graph(wrong).run({"x": X})
+
+
+def test_a_constant_may_be_data_and_bounds():
+    strict = pytest.importorskip("array_api_strict")
+    nodes = [node("Slice", ["x", "i", "e"], ["y"]), node("Identity", ["i"], ["j"])]
+    outputs = ["y", helper.make_tensor_value_info("j", TensorProto.INT64, None)]
+    results = Graph(model(nodes, ["x"], outputs, {"i": [1], "e": [2]})).run({"x": strict.asarray(X)})
+    assert_same(results["y"], X[1:2].copy(), like=strict.asarray(X))
+    assert type(results["j"]) is type(results["y"])
+
+
+def test_constants_join_the_data_and_not_the_bounds():
+    strict = pytest.importorskip("array_api_strict")
+    index = [helper.make_tensor_value_info(name, TensorProto.INT64, None) for name in "se"]
+    nodes = [
+        node("Slice", ["x", "s", "e"], ["part"]),
+        node("SequenceConstruct", ["part", "w"], ["all"]),
+        node("ConcatFromSequence", ["all"], ["y"], axis=0),
+    ]
+    graph = Graph(model(nodes, [*index, "x"], ["y"], {"w": X}))
+    results = graph.run({"s": np.array([1]), "e": np.array([2]), "x": strict.asarray(X)})
+    assert_same(results["y"], np.concatenate([X[1:2], X]), like=strict.asarray(X))
+
+
+def test_a_constant_that_the_library_cannot_hold_is_refused():
+    strict = pytest.importorskip("array_api_strict")
+    half = X.astype(np.float16)
+    graph = Graph(
+        model(
+            [node("Identity", ["w"])],
+            ["x"],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT16, None), "x"],
+            {"w": half},
+        )
+    )
+    with pytest.raises(TypeError, match="constant 'w' of float16 cannot be held by arrays of array_api_strict"):
+        graph.run({"x": strict.asarray(X)})
 
 
 def test_a_node_that_fails_is_named():
@@ -304,6 +374,9 @@ def test_backend_protocol():
     assert isinstance(rows, list)
     assert Backend.is_compatible(chain)
     assert not Backend.is_compatible(model([node("Relu", ["x"])], ["x"], ["y"]))
+    assert not Backend.is_compatible(helper.make_model(chain.graph, opset_imports=[helper.make_opsetid("other", 1)]))
+    with pytest.raises(TypeError, match="inputs must be a sequence or a mapping of arrays"):
+        Backend.run_model(chain, X)
     assert Backend.supports_device("CPU")
     assert not Backend.supports_device("TPU")
     with pytest.raises(ValueError, match="device must be one of CPU, CUDA; got 'TPU'"):

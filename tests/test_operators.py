@@ -119,6 +119,12 @@ def test_read_only_out_is_refused():
         gs.slice(X, [], [], out=out)
 
 
+def test_out_with_items_in_several_places_is_refused():
+    out = np.lib.stride_tricks.as_strided(np.zeros(4, np.int32), X.shape, (0, 0, 4))
+    with pytest.raises(ValueError, match="out must not hold one item in several places"):
+        gs.slice(X, [], [], out=out)
+
+
 def test_out_between_the_items_of_the_input_is_no_overlap():
     buffer = np.arange(20)
     gs.slice(buffer[::2], [-1], [-99], steps=[-1], out=buffer[1::2])

@@ -151,7 +151,7 @@ ERRORS = [
     (lambda: rules.listed_sizes(5, [2, -1, 4]), "split must not be negative; got split=[2, -1, 4]"),
     (lambda: rules.listed_sizes(5, [2, 2]), "split must add up to the axis, 5; got 4 from split=[2, 2]"),
     (lambda: rules.listed_sizes(5, [2, 3], 3), "split must have 3 values, one an output; got split=[2, 3]"),
-    (lambda: rules.num_outputs_sizes(5, 0), "num_outputs must be at least 1; got 0"),
+    (lambda: rules.num_outputs_sizes(5, 0), "num_outputs must be at least 1 and at most 2147483647; got 0"),
     (lambda: rules.chunk_sizes(5, 0), "split must be at least 1 where it is a scalar; got 0"),
 ]  # fmt: skip
 

@@ -144,7 +144,7 @@ def test_sequence_empty_takes_names_and_dtypes(dtype, xp):
     assert gs.sequence_empty().dtype == "float32"
 
 
-@pytest.mark.parametrize("dtype", ["float8", "int4", 7, "M8[s]"])
+@pytest.mark.parametrize("dtype", ["float8", "int4", 7, "M8[s]", object, list])
 def test_sequence_empty_refuses_other_dtypes(dtype):
     with pytest.raises(TypeError, match="^SequenceEmpty-11: dtype must be"):
         gs.sequence_empty(dtype)

@@ -53,7 +53,7 @@ def _allocate_block(values: Sequence[View | Joined]) -> list[Array | None]:
     if not values or is_immutable(values[0].xp):
         return [None] * len(values)
     first = values[0]
-    unit = max(1, _BLOCK_ALIGNMENT // itemsize(first.xp.empty((0,), dtype=first.dtype, device=first.device)))
+    unit = max(1, _BLOCK_ALIGNMENT // max(1, itemsize(first.xp.empty((0,), dtype=first.dtype, device=first.device))))
     ends = list(accumulate(-(-prod(value.shape) // unit) * unit for value in values))
     block = first.xp.empty((ends[-1],), dtype=first.dtype, device=first.device)
     if is_tracing():

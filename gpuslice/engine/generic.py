@@ -11,8 +11,6 @@ from gpuslice.engine.trace import Launch, is_tracing, record_launch
 from gpuslice.engine.view import Joined, View
 from gpuslice.rules import Region
 
-_VIEWING = ("numpy", "cupy", "array_api_strict", "torch")
-
 
 def copy(pairs: Iterable[tuple[View, View]]) -> None:
     """Copy each source view to its target view, which has the same shape. Nothing is done where there are no items."""
@@ -39,8 +37,14 @@ def read(value: View | Joined) -> Array:
 
 def gives_views(view: View) -> bool:
     """Tell whether `read` gives a view that shares memory with its array."""
-    name = view.xp.__name__.rpartition(".")[2]
-    return name in _VIEWING and (_steps_backward(view.xp) or not _backward_axes(view.region))
+    xp = view.xp
+    if array_api_compat.is_torch_namespace(xp):
+        return not _backward_axes(view.region)
+    return bool(
+        array_api_compat.is_numpy_namespace(xp)
+        or array_api_compat.is_cupy_namespace(xp)
+        or array_api_compat.is_array_api_strict_namespace(xp)
+    )
 
 
 def index(region: Region) -> tuple[slice | EllipsisType, ...]:

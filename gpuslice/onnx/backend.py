@@ -10,6 +10,7 @@ from onnx.backend.base import BackendRep
 from onnx.defs import onnx_opset_version
 
 from gpuslice import devices
+from gpuslice.arrays import is_array
 from gpuslice.onnx.graph import Graph
 from gpuslice.onnx.model import unsupported
 from gpuslice.onnx.node import run_node
@@ -44,6 +45,8 @@ class PreparedModel(BackendRep):
             One entry a graph output; sequences are lists, as the protocol has them.
         """
         if not isinstance(inputs, Mapping):
+            if is_array(inputs):
+                raise TypeError("inputs must be a sequence or a mapping of arrays; got an array")
             if len(inputs) > len(self.graph.inputs):
                 raise ValueError(f"inputs must be {len(self.graph.inputs)}, as the model has; got {len(inputs)}")
             inputs = dict(zip(self.graph.inputs, inputs, strict=False))
@@ -57,7 +60,10 @@ class Backend(BackendBase):
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
         """Tell whether every node of a model can run."""
-        return not unsupported(model)
+        try:
+            return not unsupported(model)
+        except ValueError:  # no opset
+            return False
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> PreparedModel:

@@ -64,6 +64,8 @@ def _read(version: Version, word: str, text: str, inputs: dict[str, Any], attrib
     if name in inputs or name in attributes:
         raise ValueError(f"{name} must be given once; got it twice")
     is_ints = _INTS.fullmatch(text) is not None
+    if dtype and is_ints:
+        raise ValueError(f"{name} must be a file where a dtype is given; got {text!r}")
     expected = {entry.name: entry for entry in version.inputs}.get(name)
     kinds = {entry.name: entry.kind for entry in version.attributes}
     # Split-1 has both an attribute and an input called split; a file can only be the input.

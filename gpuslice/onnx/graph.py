@@ -6,16 +6,16 @@ together at the end, in one launch.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import array_api_compat
 import numpy as np
-from onnx import ModelProto, NodeProto, numpy_helper
+from onnx import ModelProto, NodeProto
 
-from gpuslice.arrays import Array
+from gpuslice.arrays import Array, dtype_name
 from gpuslice.engine import View
 from gpuslice.errors import speaking_as
-from gpuslice.onnx.constants import constant_value
+from gpuslice.onnx.constants import constant_value, tensor_value
 from gpuslice.onnx.evaluate import check_attributes, check_input_count, check_outputs, evaluate, finish
 from gpuslice.onnx.model import opset_of, unsupported
 from gpuslice.onnx.node import read_attributes, version_of
@@ -24,6 +24,7 @@ from gpuslice.onnx.values import Declared
 from gpuslice.sequence import Sequence
 
 Observer = Callable[[str, str, str, Any], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -73,18 +74,24 @@ class Graph:
         if problems:
             raise ValueError("model has nodes that gpuslice cannot run: " + "; ".join(problems))
         graph, opset = model.graph, opset_of(model)
-        self.declared = {entry.name: Declared.of(entry) for entry in graph.input}
-        self._constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        self.declared = _by_name("input", ((entry.name, Declared.of(entry)) for entry in graph.input))
+        self._constants = _by_name("initializer", ((tensor.name, tensor_value(tensor)) for tensor in graph.initializer))
         self.inputs = {name: entry for name, entry in self.declared.items() if name not in self._constants}
-        self.outputs = {entry.name: Declared.of(entry) for entry in graph.output}
+        self.outputs = _by_name("output", ((entry.name, Declared.of(entry)) for entry in graph.output))
         self._steps: list[_Step] = []
+        known = {*self.declared, *self._constants}
         for position, node in enumerate(graph.node):
             name = node.name or f"#{position}"
+            with speaking_as(f"{node.op_type} (node {name})"):
+                _check_names(node, known)
             if node.op_type == "Constant":
-                self._add_constant(node, name)
+                with speaking_as(f"Constant (node {name})"):
+                    self._constants[node.output[0]] = constant_value(node, opset)
             else:
                 self._steps.append(_prepare(node, name, opset))
-        self._check_names()
+        for name in self.outputs:
+            if name not in known:
+                raise ValueError(f"graph output {name!r} is given by no node, input or initializer")
         self._moved = self._names_moved()
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,7 +123,9 @@ class Graph:
         """
         values = self._bind(inputs)
         for step in self._steps:
-            results = given = [values[name] if name else None for name in step.inputs]
+            results = given = [
+                self._read_by(step, position, name, values, inputs) for position, name in enumerate(step.inputs)
+            ]
             if step.version is not None:
                 with speaking_as(step.label):
                     results = evaluate(step.version, given, step.attributes, len(step.outputs))
@@ -125,30 +134,20 @@ class Graph:
                     values[name] = result
                     if observe is not None:
                         observe(step.node, step.operator, name, result)
+        for name, declared in self.outputs.items():
+            declared.check_output(values[name], name)
         return {name: values[name] for name in self.outputs}
 
-    def _add_constant(self, node: NodeProto, name: str) -> None:
-        with speaking_as(f"Constant (node {name})"):
-            value = constant_value(node)
-            output = node.output[0]
-            if output in self._constants or output in self.declared:
-                raise ValueError(f"output {output!r} already has a value")
-            self._constants[output] = value
-
-    def _check_names(self) -> None:
-        known = {*self.declared, *self._constants}
-        for step in self._steps:
-            with speaking_as(step.label):
-                for name in step.inputs:
-                    if name and name not in known:
-                        raise ValueError(f"input {name!r} is given by no input, initializer or earlier node")
-                for name in filter(None, step.outputs):
-                    if name in known:
-                        raise ValueError(f"output {name!r} already has a value")
-                    known.add(name)
-        for name in self.outputs:
-            if name not in known:
-                raise ValueError(f"graph output {name!r} is given by no node, input or initializer")
+    def _read_by(
+        self, step: _Step, position: int, name: str, values: Mapping[str, Any], inputs: Mapping[str, Any]
+    ) -> Any:
+        """Give an input of a node; a constant that is read as bounds is read on the host, also where it is data too."""
+        if not name:
+            return None
+        entry = step.version.input(position) if step.version else None
+        if entry and entry.kind == "index" and name in self._constants and name not in inputs:
+            return self._constants[name]
+        return values[name]
 
     def _names_moved(self) -> set[str]:
         """Name the values whose items may reach an output, unlike bounds and positions, which stay on the host."""
@@ -168,9 +167,9 @@ class Graph:
         if missing:
             raise ValueError(f"input {', '.join(map(repr, missing))} was not given")
         given = {name: self.declared[name].check(value, name) for name, value in inputs.items()}
-        like = _first_view(given.values())
+        like = _first_view(value for name, value in given.items() if name in self._moved)
         constants = {
-            name: View.of(_placed(array, like) if name in self._moved else array)
+            name: View.of(_placed(array, like, name) if name in self._moved else array)
             for name, array in self._constants.items()
         }
         return constants | given
@@ -195,16 +194,45 @@ def _prepare(node: NodeProto, name: str, opset: int) -> _Step:
     return step
 
 
+def _check_names(node: NodeProto, known: set[str]) -> None:
+    """Refuse inputs without a value and outputs that have one already; add the outputs to ``known``."""
+    for name in node.input:
+        if name and name not in known:
+            raise ValueError(f"input {name!r} is given by no input, initializer or earlier node")
+    for name in filter(None, node.output):
+        if name in known:
+            raise ValueError(f"output {name!r} already has a value")
+        known.add(name)
+
+
+def _by_name(kind: str, entries: Iterable[tuple[str, T]]) -> dict[str, T]:
+    named: dict[str, T] = {}
+    for name, entry in entries:
+        if name in named:
+            raise ValueError(f"graph has two of {kind} {name!r}")
+        named[name] = entry
+    return named
+
+
 def _first_view(values: Iterable[Any]) -> View | None:
+    """Give the first tensor that is not NumPy's, which the constants have to join; None where all are."""
     for value in values:
         for item in value if isinstance(value, Sequence) else [value]:
             view: View = item
-            return view
+            if not isinstance(view.array, np.ndarray):
+                return view
     return None
 
 
-def _placed(array: Array, like: View | None) -> Array:
-    """Give a constant in the library and on the device of the graph's inputs."""
-    if like is None or isinstance(like.array, np.ndarray):
+def _placed(array: Array, like: View | None, name: str) -> Array:
+    """Give a constant in the library and on the device of the graph's inputs, or TypeError where it can't be there."""
+    if like is None:
         return array
-    return like.xp.asarray(array, device=array_api_compat.device(like.array))
+    expected = dtype_name(array.dtype)
+    try:
+        placed = like.xp.asarray(array, device=array_api_compat.device(like.array))
+    except TypeError:
+        placed = None
+    if placed is None or dtype_name(placed.dtype) != expected:
+        raise TypeError(f"constant {name!r} of {expected} cannot be held by arrays of {like.xp.__name__}")
+    return placed

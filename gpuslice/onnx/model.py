@@ -1,6 +1,7 @@
 """Models before they run: reading one, its opset, and the nodes of it that cannot run."""
 
 import onnx
+from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from gpuslice.onnx.node import DOMAINS, version_of
@@ -23,8 +24,10 @@ def load_model(path: str) -> ModelProto:
         model = onnx.load(path)
     except OSError as error:
         raise OSError(f"{path}: {error.strerror or error}") from None
-    except Exception as error:  # protobuf's errors have no public base class
-        raise ValueError(f"{path}: not an ONNX model") from error
+    except DecodeError:
+        raise ValueError(f"{path}: not an ONNX model") from None
+    except Exception as error:  # lost external data, among others
+        raise ValueError(f"{path}: cannot be read; {error}") from error
     if not model.graph.node and not model.graph.output:
         raise ValueError(f"{path}: not an ONNX model, or one without nodes")
     return model

@@ -78,6 +78,8 @@ def read_attributes(node: NodeProto) -> dict[str, Any]:
 
 
 def _match_inputs(node: NodeProto, inputs: Values[Any]) -> list[Any]:
+    if not isinstance(inputs, (list, tuple)):
+        raise TypeError(f"inputs must be a list or tuple, one value an input; got {type(inputs).__name__}")
     if len(inputs) > len(node.input):
         raise ValueError(f"inputs must be at most {len(node.input)}, as the node names them; got {len(inputs)}")
     for position, (name, value) in enumerate(zip(node.input, inputs, strict=False)):

@@ -55,6 +55,13 @@ class Declared:
             raise TypeError(f"input {name!r} must be a sequence of {self.dtype}; got {sequence.dtype}")
         return Sequence.holding([self._check_tensor(View.of(item), name) for item in sequence], sequence.dtype)
 
+    def check_output(self, value: Any, name: str) -> None:
+        """Refuse a value of another type than is declared; TypeError."""
+        given = value.dtype if isinstance(value, Sequence) else dtype_name(value.dtype)
+        if self.dtype and (given != self.dtype or isinstance(value, Sequence) != self.is_sequence):
+            kinds = ["a sequence of " * sequence for sequence in (self.is_sequence, isinstance(value, Sequence))]
+            raise TypeError(f"output {name!r} is declared {kinds[0]}{self.dtype}; it is {kinds[1]}{given}")
+
     def _check_tensor(self, view: View, name: str) -> View:
         given = dtype_name(view.dtype)
         if self.dtype and given != self.dtype:

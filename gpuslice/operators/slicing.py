@@ -10,6 +10,7 @@ from gpuslice.deferred import Ints, sliced, split_parts
 from gpuslice.engine import View
 from gpuslice.errors import speaks_as
 from gpuslice.results import deliver, deliver_one
+from gpuslice.sequence import Sequence as SequenceOfArrays
 
 # Each allocation from CuPy's pool costs about as much as a launch, so many parts are cheaper from one.
 _BLOCK_ABOVE = 8
@@ -198,6 +199,6 @@ def contiguous(views: Array, out: Array | None = None) -> Array:
     >>> x = np.arange(6).reshape(2, 3)
     >>> a, b = gs.contiguous([x[::-1], x.T])
     """
-    if isinstance(views, (list, tuple)):
+    if isinstance(views, (list, tuple, SequenceOfArrays)):
         return tuple(deliver([View.of(view, "views") for view in views], True, out))
     return deliver_one(View.of(views, "views"), True, out)
