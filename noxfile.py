@@ -44,3 +44,17 @@ def models(session):
     packages = ["silero-vad", "rapidocr-onnxruntime"]
     session.run("python", "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, *packages)
     session.run("pytest", "tests/models", "--models", folder)
+
+
+@nox.session
+def fuzz(session):
+    """Run random plans through the kernels under sanitizers: ``nox -s fuzz -- --seed 1 --count 100000``."""
+    session.install("-e", ".")
+    folder = session.create_tmp()
+    session.run("python", "tests/fuzz/build.py", folder)
+    libraries = [
+        (session.run("g++", f"-print-file-name={name}", external=True, silent=True) or "").strip()
+        for name in ("libasan.so", "libubsan.so")
+    ]
+    env = {"LD_PRELOAD": ":".join(libraries), "ASAN_OPTIONS": "detect_leaks=0"}
+    session.run("python", "tests/fuzz/fuzz.py", folder, *(session.posargs or ["--count", "100000"]), env=env)

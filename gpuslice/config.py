@@ -5,7 +5,9 @@ import sys
 from importlib import metadata
 
 from gpuslice.devices import list_cuda
+from gpuslice.engine import host
 
+_HOW_TO_BUILD = "install g++ (or set CXX) and run `pip install --force-reinstall --no-cache-dir` on gpuslice again"
 _PACKAGES = (
     "gpuslice",
     "numpy",
@@ -24,7 +26,9 @@ def describe_config() -> str:
     python = f"python {platform.python_version()} ({sys.implementation.name})"
     lines = [f"{python}, {platform.system()} {platform.machine()}"]
     lines += [f"{package} {_version(package)}" for package in _PACKAGES]
-    lines.append("executors: generic (Array API assignment, every library)")
+    built = host.instruction_set()
+    kernels = f"compiled, {built}, up to {host.threads()} threads" if built else f"not built; {_HOW_TO_BUILD}"
+    lines.append(f"host kernels (NumPy arrays): {kernels}")
     lines.append(f"CUDA devices: {', '.join(list_cuda()) or 'none'}")
     return "\n".join(lines)
 

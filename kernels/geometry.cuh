@@ -1,8 +1,9 @@
 // What a launch is told: the shape of its views and, a part, where they begin.
 //
 // A part is one view and where its items go. Parts of a launch share strides and shape but for the extent of one axis,
-// so that the pieces of a split, even or not, are one launch. Axis 0 is outermost; the last axis is the run, along which
-// the target is contiguous. Everything comes by value: nothing is uploaded, and a captured launch replays what it held.
+// so that the pieces of a split, even or not, are one launch. Axis 0 is outermost; the last axis is the run, along
+// which the target is contiguous. Everything comes by value: nothing is uploaded, and a captured launch replays what it
+// held.
 #pragma once
 
 namespace gpuslice {
@@ -38,8 +39,8 @@ template <class Index>
 struct Header {
   unsigned rank;
   unsigned parts;
-  unsigned targets;  // entries of the tables: parts, or for Planes the channels of the one part
-  unsigned varying;  // the axis whose extent each part has of its own
+  unsigned capacity;  // entries of the tables, which hold parts, or for Planes the channels of the one part
+  unsigned varying;   // the axis whose extent each part has of its own
   unsigned order;
   unsigned flat;    // whether targets are contiguous throughout, so that an item's place is its number
   unsigned stream;  // whether targets are too large to be worth keeping in a cache
@@ -91,9 +92,14 @@ GPUSLICE_INLINE Tile<Index> tile_of(const Header<Index>& header, const Tables& p
     }
     number = block - p.first_tile[part];
   }
-  Tile<Index> tile{reinterpret_cast<const char*>(p.source[part]), reinterpret_cast<char*>(p.target[part]), p.extent[part],
-                   number, 0, 0};
+  Tile<Index> tile{reinterpret_cast<const char*>(p.source[part]),
+                   reinterpret_cast<char*>(p.target[part]),
+                   p.extent[part],
+                   number,
+                   0,
+                   0};
   Index inner = 1;
+#pragma unroll 1
   for (unsigned k = 1; k < header.rank; ++k) inner *= axis(header, tile, k).value;
   const Index count = inner * axis(header, tile, 0).value;
   const Index items = header.order == kByTile ? header.tile * inner : header.tile;
@@ -116,6 +122,7 @@ GPUSLICE_INLINE Place<Index> place_of(const Header<Index>& header, const Tile<In
   using Stride = typename Signed<Index>::type;
   Place<Index> place{tile.source, tile.target, 0, 0};
   Index rest = item;
+#pragma unroll 1
   for (unsigned k = header.rank - 1;; --k) {
     const Divisor<Index> extent = axis(header, tile, k);
     const Index outer = k ? Executor::divide(rest, extent) : 0;

@@ -1,7 +1,7 @@
 // The host library: every kernel behind one C function, compiled for several instruction sets in one binary.
 //
-// gpuslice_copy runs the blocks [first, last) of a launch in the calling thread. Launches with enough to do are dealt to
-// threads by gpuslice_copy_threaded.
+// gpuslice_copy runs the blocks [first, last) of a launch in the calling thread. Launches with enough to do are dealt
+// to threads by gpuslice_copy_threaded.
 
 #include "host.h"
 
@@ -15,7 +15,7 @@
 #if defined(__x86_64__) && !defined(GPUSLICE_ONE_TARGET)
 #define GPUSLICE_CLONES __attribute__((target_clones("default", "arch=x86-64-v3"), flatten))
 #else
-#define GPUSLICE_CLONES __attribute__((flatten))
+#define GPUSLICE_CLONES
 #endif
 
 namespace gpuslice {
@@ -33,9 +33,9 @@ struct Launch {
 
   explicit Launch(const void* packed) : header(*static_cast<const Header<Index>*>(packed)) {
     source = reinterpret_cast<const unsigned long long*>(&header + 1);
-    target = source + header.targets;
-    extent = reinterpret_cast<const Divisor<Index>*>(target + header.targets);
-    first_tile = reinterpret_cast<const Index*>(extent + header.targets);
+    target = source + header.capacity;
+    extent = reinterpret_cast<const Divisor<Index>*>(target + header.capacity);
+    first_tile = reinterpret_cast<const Index*>(extent + header.capacity);
   }
 };
 

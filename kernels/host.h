@@ -9,7 +9,9 @@
 #include <emmintrin.h>
 #endif
 
+#ifndef GPUSLICE_INLINE
 #define GPUSLICE_INLINE inline __attribute__((always_inline))
+#endif
 
 #include "geometry.cuh"
 
@@ -52,7 +54,9 @@ struct Host {
   // Items any stride apart, put together in registers: a vector read back from single stores would wait for them.
   template <int Width>
   static GPUSLICE_INLINE Vector gather(const char* source, long long stride) {
-    if constexpr (Width == kVectorBytes) return load(source);
+    if constexpr (Width == 16) return load(source);
+    if constexpr (Width == 8) return gathered<uint64_t>(source, stride, std::make_integer_sequence<int, 2>{});
+    if constexpr (Width == 4) return gathered<uint32_t>(source, stride, std::make_integer_sequence<int, 4>{});
     uint64_t half[2] = {0, 0};
     for (int i = 0; i < kVectorBytes / Width; ++i) {
       uint64_t bits = 0;
@@ -131,6 +135,17 @@ struct Host {
   }
 
  private:
+  template <class Item, int... I>
+  static GPUSLICE_INLINE Vector gathered(const char* source, long long stride, std::integer_sequence<int, I...>) {
+    typedef Item Items __attribute__((vector_size(kVectorBytes)));
+    const auto read = [&](int i) {
+      Item item;
+      memcpy(&item, source + i * stride, sizeof item);
+      return item;
+    };
+    return reinterpret_cast<Vector>(Items{read(I)...});
+  }
+
   static constexpr long long kPrefetch = 8192;  // bytes to fetch ahead of use
 
   template <class Index>

@@ -7,7 +7,7 @@ namespace gpuslice {
 // A step of 1 keeps a vector, -1 reverses it.
 template <int Width, int Step>
 struct Take {
-  static constexpr int from(int byte) {
+  static constexpr GPUSLICE_INLINE int from(int byte) {
     const int first = Step > 0 ? 0 : -Step * kVectorBytes - Width;
     return first + byte / Width * Width * Step + byte % Width;
   }
@@ -17,7 +17,7 @@ struct Take {
 // result. Backward turns the order of the pixels round.
 template <int Width, int Channels, bool Backward>
 struct Deinterleave {
-  static constexpr int from(int byte) {
+  static constexpr GPUSLICE_INLINE int from(int byte) {
     const int channel = byte / kVectorBytes, pixel = byte % kVectorBytes / Width;
     const int taken = Backward ? kVectorBytes / Width - 1 - pixel : pixel;
     return (taken * Channels + channel) * Width + byte % Width;
@@ -27,7 +27,7 @@ struct Deinterleave {
 // Interleaved pixels in other order: the pixels, the channels of each, or both turned round.
 template <int Width, int Channels, bool Backward, bool Swapped>
 struct Rearrange {
-  static constexpr int from(int byte) {
+  static constexpr GPUSLICE_INLINE int from(int byte) {
     const int pixel = byte / (Channels * Width), channel = byte / Width % Channels;
     const int taken = Backward ? kVectorBytes / Width - 1 - pixel : pixel;
     return (taken * Channels + (Swapped ? Channels - 1 - channel : channel)) * Width + byte % Width;

@@ -14,6 +14,7 @@ struct Pixels {
   using Vector = typename Executor::Vector;
   using Stride = typename Signed<Index>::type;
   static constexpr int kItems = kVectorBytes / Width;  // pixels at a time: a vector a channel
+  static constexpr int kSourceWidth = Width * Channels;
   static constexpr int kVectors = Channels;
   static constexpr bool kDense = true;
 
@@ -52,6 +53,12 @@ struct Planes : Pixels<Executor, Index, Width, Channels, Backward> {
     for (int i = 0; i < Channels; ++i) Executor::template store<Stream>(target + plane[i], registers.vector[i]);
   }
 
+  GPUSLICE_INLINE bool storable(const char* target) const {
+    for (int i = 0; i < Channels; ++i)
+      if (!Executor::storable(target + plane[i])) return false;
+    return true;
+  }
+
   GPUSLICE_INLINE void item(char* target, const char* source) const {
     for (int i = 0; i < Channels; ++i) Executor::template item<Width>(target + plane[i], source + i * Width);
   }
@@ -71,6 +78,8 @@ struct Rearranged : Pixels<Executor, Index, Width, Channels, Backward> {
   GPUSLICE_INLINE void store(char* target, const Registers& registers) const {
     for (int i = 0; i < Channels; ++i) Executor::template store<Stream>(target + i * kVectorBytes, registers.vector[i]);
   }
+
+  GPUSLICE_INLINE bool storable(const char* target) const { return Executor::storable(target); }
 
   GPUSLICE_INLINE void item(char* target, const char* source) const {
     for (int i = 0; i < Channels; ++i)

@@ -1,7 +1,8 @@
 // Rows: targets filled a vector at a time from runs whose items are Step apart (1, -1, 2, ...), or any stride (Step 0).
 //
-// Reads whole vectors of a run, turns or thins them in registers, and writes whole vectors. Who walks over the items of a
-// tile, in which order and how many at once, is the executor's business; a body says how one vector or one item moves.
+// Reads whole vectors of a run, turns or thins them in registers, and writes whole vectors. Who walks over the items of
+// a tile, in which order and how many at once, is the executor's business; a body says how one vector or one item
+// moves.
 #pragma once
 
 #include "geometry.cuh"
@@ -13,7 +14,8 @@ template <class Executor, class Index, int Width, int Step>
 struct Rows {
   using Vector = typename Executor::Vector;
   using Stride = typename Signed<Index>::type;
-  static constexpr int kWidth = Width;
+  static constexpr int kWidth = Width;        // bytes of an item in the target
+  static constexpr int kSourceWidth = Width;  // and in the source
   static constexpr int kItems = kVectorBytes / Width;
   static constexpr int kVectors = Step < 0 ? -Step : Step;  // read for one that is written
   static constexpr bool kDense = kVectors == 1;             // no bytes between the items of a run
@@ -43,9 +45,9 @@ struct Rows {
     Executor::template store<Stream>(target, registers.vector);
   }
 
-  GPUSLICE_INLINE void item(char* target, const char* source) const {
-    Executor::template item<Width>(target, source);
-  }
+  GPUSLICE_INLINE bool storable(const char* target) const { return Executor::storable(target); }
+
+  GPUSLICE_INLINE void item(char* target, const char* source) const { Executor::template item<Width>(target, source); }
 };
 
 }  // namespace gpuslice

@@ -57,6 +57,7 @@ struct Tiles {
     Place<Index> place{tile.source + static_cast<Stride>(run_at) * header.source_stride[last] + unit_at * Width,
                        tile.target + run_at * Width + static_cast<Stride>(unit_at) * header.target_stride[last - 1], 0,
                        0};
+#pragma unroll 1
     for (unsigned k = last - 1; k-- > 0;) {
       const Divisor<Index> extent = axis(header, tile, k);
       const Index outer = k ? Executor::divide(rest, extent) : 0;

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from itertools import accumulate, chain
 from math import prod
 
+import numpy as np
+
 from gpuslice.arrays import Array, is_immutable, itemsize
-from gpuslice.engine import generic
+from gpuslice.engine import generic, host
 from gpuslice.engine.trace import Launch, Trace, is_tracing, record_allocation, trace
 from gpuslice.engine.view import Joined, View
 
@@ -36,7 +38,12 @@ def dense(values: Sequence[View | Joined], *, one_block: bool = False) -> list[A
 def copy_into(values: Sequence[View | Joined], targets: Sequence[Array | None]) -> None:
     """Copy each value into the target of its shape, where there is one."""
     both = zip(values, targets, strict=True)
-    generic.copy(chain.from_iterable(value.pairs(target) for value, target in both if target is not None))
+    pairs = list(chain.from_iterable(value.pairs(target) for value, target in both if target is not None))
+    on_host = [pair for pair in pairs if isinstance(pair[0].array, np.ndarray)]
+    if on_host:
+        host.copy(on_host)
+    if len(on_host) < len(pairs):
+        generic.copy(pair for pair in pairs if not isinstance(pair[0].array, np.ndarray))
 
 
 def _allocate(value: View | Joined) -> Array | None:

@@ -12,7 +12,7 @@ from gpuslice.engine.view import Joined, View
 from gpuslice.rules import Region
 
 
-def copy(pairs: Iterable[tuple[View, View]]) -> None:
+def copy(pairs: Iterable[tuple[View, View]], executor: str = "generic", kernel: str = "assign") -> None:
     """Copy each source view to its target view, which has the same shape. Nothing is done where there are no items."""
     for source, target in pairs:
         count = prod(target.shape)
@@ -21,7 +21,7 @@ def copy(pairs: Iterable[tuple[View, View]]) -> None:
         target.array[index(target.region)] = read(source)
         if is_tracing():
             read_bytes, written = count * itemsize(source.array), count * itemsize(target.array)
-            record_launch(Launch("generic", "assign", None, None, read_bytes, written))
+            record_launch(Launch(executor, kernel, None, None, read_bytes, written))
 
 
 def read(value: View | Joined) -> Array:

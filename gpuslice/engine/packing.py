@@ -1,0 +1,159 @@
+"""Parameters of a launch as the kernels read them (kernels/geometry.cuh), with holes for the addresses."""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import accumulate
+from math import prod
+
+from gpuslice.engine.plan import MAX_RANK, Axis, Launch
+
+# Runs shorter than this are dealt tile by tile, so that parts which share source rows read them while they are cached.
+_SHORT_RUN = 512
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between the executors that read the parameters.
+
+    Attributes
+    ----------
+    tile_bytes : int
+        Bytes of target that a block moves, about.
+    tile_side : dict of int to int
+        Items a side of the tiles kernel, by width.
+    index_bits : {32, 64}
+        Width of the kernel's index, for counts and strides alike.
+    capacities : tuple of int
+        How many parts the tables may hold; empty where they are as long as they need be.
+    """
+
+    tile_bytes: int
+    tile_side: dict[int, int]
+    index_bits: int = 64
+    capacities: tuple[int, ...] = ()
+
+
+HOST = Dialect(1 << 16, {1: 128, 2: 64, 4: 64, 8: 64, 16: 64})
+# The largest tables are what fits into 32,764 bytes of parameters, the ones before them into 4,096.
+_CUDA_SIDE = {1: 128, 2: 64, 4: 32, 8: 32, 16: 32}
+CUDA_32 = Dialect(1 << 14, _CUDA_SIDE, 32, (1, 8, 128, 1152))
+CUDA_64 = Dialect(1 << 14, _CUDA_SIDE, 64, (1, 8, 88, 800))
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A launch ready for its addresses.
+
+    Attributes
+    ----------
+    launch : Launch
+    capacity : int
+        Entries of the tables.
+    blocks : int
+    head, tail : bytes
+        What comes before and after the tables of sources and targets.
+    """
+
+    launch: Launch
+    capacity: int
+    blocks: int
+    head: bytes
+    tail: bytes
+
+    def fill(self, sources: Sequence[int], targets: Sequence[int]) -> bytes:
+        """Give the parameters for the addresses of all parts of the plan."""
+        launch = self.launch
+        ahead, behind, spare = launch.source_offset, launch.target_offset, [0] * (self.capacity - len(launch.parts))
+        tables = [sources[i] + ahead for i in launch.parts] + spare
+        tables += [targets[i] + behind for i in launch.parts] + spare
+        return self.head + _addresses(2 * self.capacity).pack(*tables) + self.tail
+
+
+@cache
+def _addresses(count: int) -> struct.Struct:
+    return struct.Struct(f"<{count}Q")
+
+
+def pack(launch: Launch, dialect: Dialect, *, stream: bool = False) -> list[Packed]:
+    """Pack a launch; more parts than a table holds are several launches.
+
+    Parameters
+    ----------
+    launch : Launch
+    dialect : Dialect
+    stream : bool
+        Whether stores go past the caches.
+    """
+    most = dialect.capacities[-1] if dialect.capacities else len(launch.parts)
+    return [_pack(chunk, dialect, stream) for chunk in _chunks(launch, most)]
+
+
+def index_bits(launch: Launch) -> int:
+    """Give the narrowest index for a launch, by the span of its views: 32 bits reach half their range."""
+    shape = [max(axis.counts) for axis in launch.axes]
+    spans = [
+        sum(abs(axis.source) * (n - 1) for axis, n in zip(launch.axes, shape, strict=True)),
+        0 if launch.flat else sum(abs(axis.target) * (n - 1) for axis, n in zip(launch.axes, shape, strict=True)),
+        prod(shape) * launch.item_bytes,
+        *(abs(axis.source) for axis in launch.axes),
+        *(0 if launch.flat else abs(axis.target) for axis in launch.axes),
+    ]
+    return 32 if max(spans) + MAX_RANK * 16 < 2**31 else 64
+
+
+def divisor(value: int, bits: int) -> tuple[int, int]:
+    """Give a divisor and the magic number by which the kernels divide; see kernels/geometry.cuh."""
+    shift = (value - 1).bit_length()
+    return value, (((1 << shift) - value) << bits) // value + 1
+
+
+def _chunks(launch: Launch, most: int) -> Iterator[Launch]:
+    if len(launch.parts) <= most:
+        yield launch
+        return
+    for start in range(0, len(launch.parts), most):
+        chunk = slice(start, start + most)
+        axes = tuple(Axis(axis.counts[chunk], *axis[1:]) if axis.varies else axis for axis in launch.axes)
+        yield replace(launch, axes=axes, parts=launch.parts[chunk])
+
+
+def _pack(launch: Launch, dialect: Dialect, stream: bool) -> Packed:
+    dealt = 1 if launch.kind == "planes" else len(launch.parts)
+    shapes = [launch.counts(i) for i in range(dealt)]
+    tile, by_tile, tiles = _deal(launch, shapes, dialect)
+    rank, bits = len(launch.axes), dialect.index_bits
+    entries = len(launch.parts)
+    capacity = next((size for size in dialect.capacities if size >= entries), entries)
+    varying = next((k for k, axis in enumerate(launch.axes) if axis.varies), MAX_RANK)
+    words = (rank, dealt, capacity, varying, int(by_tile), int(launch.flat), int(stream))
+    padding = [0] * (MAX_RANK - rank)
+    fields = [tile, tiles[0]]
+    for axis in launch.axes:
+        fields += divisor(axis.counts[0], bits)
+    fields += padding + padding
+    fields += [axis.source for axis in launch.axes] + padding
+    fields += [0 if launch.flat else axis.target for axis in launch.axes] + padding
+    unsigned, signed, gap = ("Q", "q", "4x") if bits == 64 else ("I", "i", "")
+    head = struct.pack(f"<7I{gap}{2 + 2 * MAX_RANK}{unsigned}{2 * MAX_RANK}{signed}", *words, *fields)
+    extents = [number for shape in shapes for number in divisor(shape[varying] if varying < rank else 1, bits)]
+    extents += [0] * (2 * (capacity - dealt))
+    starts = [0, *accumulate(tiles)][:dealt] + [0] * (capacity - dealt)
+    tail = struct.pack(f"<{3 * capacity}{unsigned}", *extents, *starts)
+    return Packed(launch, capacity, sum(tiles), head + b"\0" * (-len(head) % 8), tail)
+
+
+def _deal(launch: Launch, shapes: Sequence[Sequence[int]], dialect: Dialect) -> tuple[int, bool, list[int]]:
+    """Give the size of a tile, whether the parts' tiles alternate, and how many tiles each part has."""
+    if launch.kind == "tiles":
+        side = dialect.tile_side[launch.width]
+        return 0, False, [prod(shape[:-2]) * -(-shape[-2] // side) * -(-shape[-1] // side) for shape in shapes]
+    inner = [prod(shape[1:]) * launch.item_bytes for shape in shapes]
+    short = max(shape[-1] for shape in shapes) * launch.item_bytes < _SHORT_RUN
+    alike = len(shapes) > 1 and len(launch.axes) > 1 and not launch.axes[0].varies
+    if alike and short and max(inner) <= dialect.tile_bytes:
+        tile = max(1, dialect.tile_bytes // sum(inner))
+        return tile, True, [-(-shapes[0][0] // tile)] * len(shapes)
+    tile = max(1, dialect.tile_bytes // launch.item_bytes)
+    return tile, False, [-(-prod(shape) // tile) for shape in shapes]

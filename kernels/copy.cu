@@ -1,0 +1,43 @@
+// CUDA entry points, one template a kind of kernel, for NVRTC (C++17, sm_75 and up).
+//
+// Launch: 1-D grids of as many blocks as the launch has tiles, kThreads threads each, no dynamic shared memory.
+// Everything is in the one parameter; Capacity is how many parts its tables hold. A target that is not aligned to a
+// vector is written item by item.
+
+#include "cuda.cuh"
+#include "pixels.cuh"
+#include "rows.cuh"
+#include "tiles.cuh"
+
+namespace gpuslice {
+
+template <class Index, int Capacity, int Width, int Step>
+__global__ void __launch_bounds__(kThreads) rows(const __grid_constant__ Parameters<Index, Capacity> p) {
+  Cuda::walk(Rows<Cuda, Index, Width, Step>{}, p.header, tile_of(p.header, p, static_cast<Index>(blockIdx.x)));
+}
+
+template <class Index, int Capacity, int Width, int Channels>
+__global__ void __launch_bounds__(kThreads) planes(const __grid_constant__ Parameters<Index, Capacity> p) {
+  constexpr bool kBackward = Channels < 0;
+  constexpr int kChannels = kBackward ? -Channels : Channels;
+  Planes<Cuda, Index, Width, kChannels, kBackward> body;
+  for (int i = 0; i < kChannels; ++i) body.plane[i] = static_cast<long long>(p.target[i] - p.target[0]);
+  Cuda::walk(body, p.header, tile_of(p.header, p, static_cast<Index>(blockIdx.x)));
+}
+
+template <class Index, int Capacity, int Width, int Channels>
+__global__ void __launch_bounds__(kThreads) rearranged(const __grid_constant__ Parameters<Index, Capacity> p) {
+  constexpr bool kBackward = Channels < 0;
+  constexpr int kChannels = kBackward ? -Channels : Channels;
+  Cuda::walk(Rearranged<Cuda, Index, Width, kChannels, kBackward, !kBackward>{}, p.header,
+             tile_of(p.header, p, static_cast<Index>(blockIdx.x)));
+}
+
+template <class Index, int Capacity, int Width, int>
+__global__ void __launch_bounds__(kThreads) tiles(const __grid_constant__ Parameters<Index, Capacity> p) {
+  using Body = Tiles<Cuda, Index, Width>;
+  __shared__ __align__(16) char memory[Body::kSide * Body::kPitch];
+  Body::block(p.header, tile_of(p.header, p, static_cast<Index>(blockIdx.x)), memory);
+}
+
+}  // namespace gpuslice

@@ -1,0 +1,228 @@
+// What the CUDA executor provides: 16-byte vectors, and the map from the threads of a block to the items of its tile.
+//
+// A thread takes kBatch vectors that lie a block's width apart, so that neighbouring threads touch neighbouring bytes;
+// it loads all of them before it stores the first, which keeps that many loads in flight.
+#pragma once
+
+#define GPUSLICE_INLINE __device__ __forceinline__
+
+#include "geometry.cuh"
+
+namespace gpuslice {
+
+#ifndef GPUSLICE_THREADS  // the fuzz has fewer, which makes it quicker and reaches the edges of smaller tiles
+#define GPUSLICE_THREADS 256
+#endif
+constexpr int kThreads = GPUSLICE_THREADS;
+
+struct Cuda {
+  using Vector = uint4;
+  static constexpr int kBatch = 4;
+  static constexpr int kPadding = 4;  // bytes a row of a tile in shared memory, whose banks are that wide
+
+  static GPUSLICE_INLINE unsigned divide(unsigned n, Divisor<unsigned> by) {
+    return by.value == 1 ? n : (__umulhi(n, by.magic) + n) >> (32 - __clz(static_cast<int>(by.value - 1)));
+  }
+
+  static GPUSLICE_INLINE unsigned long long divide(unsigned long long n, Divisor<unsigned long long> by) {
+    return by.value == 1 ? n : (__umul64hi(n, by.magic) + n) >> (64 - __clzll(static_cast<long long>(by.value - 1)));
+  }
+
+  // Sources are never written by the kernel that reads them, so they may come through the read-only path.
+  static GPUSLICE_INLINE Vector load_aligned(const char* source) {
+    return __ldg(reinterpret_cast<const uint4*>(source));
+  }
+
+  // 16 bytes from any address: two aligned vectors, and of their 8 words 5 that are shifted into 4.
+  static GPUSLICE_INLINE Vector load(const char* source) {
+    const unsigned offset = static_cast<unsigned>(reinterpret_cast<unsigned long long>(source) & 15);
+    if (offset == 0) return load_aligned(source);
+    const Vector a = load_aligned(source - offset), b = load_aligned(source - offset + kVectorBytes);
+    const unsigned bits = offset % 4 * 8;
+    switch (offset / 4) {
+      case 0:
+        return shifted(a.x, a.y, a.z, a.w, b.x, bits);
+      case 1:
+        return shifted(a.y, a.z, a.w, b.x, b.y, bits);
+      case 2:
+        return shifted(a.z, a.w, b.x, b.y, b.z, bits);
+      default:
+        return shifted(a.w, b.x, b.y, b.z, b.w, bits);
+    }
+  }
+
+  // Whether `vectors` can be read from `first` on without touching a byte outside [low, high).
+  static GPUSLICE_INLINE bool readable(const char* first, int vectors, const char* low, const char* high) {
+    const unsigned offset = static_cast<unsigned>(reinterpret_cast<unsigned long long>(first) & 15);
+    return first - offset >= low && first - offset + (vectors + (offset != 0)) * kVectorBytes <= high;
+  }
+
+  template <bool Stream>
+  static GPUSLICE_INLINE void store(char* target, Vector v) {
+    __stcs(reinterpret_cast<uint4*>(target), v);
+  }
+
+  static GPUSLICE_INLINE bool storable(const char* target) {
+    return reinterpret_cast<unsigned long long>(target) % kVectorBytes == 0;
+  }
+
+  template <int Width>
+  static GPUSLICE_INLINE void item(char* target, const char* source) {
+    copy_as<typename Item<Width>::type>(target, source);
+  }
+
+  template <int Width>
+  static GPUSLICE_INLINE void copy_items(char* target, const char* source, unsigned count) {
+    for (unsigned i = 0; i < count; ++i) item<Width>(target + i * Width, source + i * Width);
+  }
+
+  template <int Width>
+  static GPUSLICE_INLINE Vector gather(const char* source, long long stride) {
+    using T = typename Item<Width>::type;
+    const auto read = [&](int i) { return *reinterpret_cast<const T*>(source + i * stride); };
+    if constexpr (Width == 16) {
+      return read(0);
+    } else if constexpr (Width == 8) {
+      const T a = read(0), b = read(1);
+      return make_uint4(a.x, a.y, b.x, b.y);
+    } else {
+      unsigned word[4] = {0, 0, 0, 0};
+#pragma unroll
+      for (int i = 0; i < kVectorBytes / Width; ++i)
+        word[i * Width / 4] |= static_cast<unsigned>(read(i)) << (i * Width % 4 * 8);
+      return make_uint4(word[0], word[1], word[2], word[3]);
+    }
+  }
+
+  template <class Map, int In, int Out>
+  static GPUSLICE_INLINE void permute(const Vector (&in)[In], Vector (&out)[Out]) {
+    unsigned from[4 * In], to[4 * Out];
+#pragma unroll
+    for (int i = 0; i < In; ++i) {
+      from[4 * i] = in[i].x;
+      from[4 * i + 1] = in[i].y;
+      from[4 * i + 2] = in[i].z;
+      from[4 * i + 3] = in[i].w;
+    }
+#pragma unroll
+    for (int i = 0; i < 4 * Out; ++i) {
+      // Two bytes a permute, then the two halves; what is a whole word already costs nothing.
+      const int a = Map::from(4 * i), b = Map::from(4 * i + 1), c = Map::from(4 * i + 2), d = Map::from(4 * i + 3);
+      if (a % 4 == 0 && b == a + 1 && c == a + 2 && d == a + 3) {
+        to[i] = from[a / 4];
+      } else {
+        const unsigned low = __byte_perm(from[a / 4], from[b / 4], a % 4 | (4 + b % 4) << 4);
+        const unsigned high = __byte_perm(from[c / 4], from[d / 4], c % 4 | (4 + d % 4) << 4);
+        to[i] = __byte_perm(low, high, 0x5410);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < Out; ++i) out[i] = make_uint4(to[4 * i], to[4 * i + 1], to[4 * i + 2], to[4 * i + 3]);
+  }
+
+  template <int Width>
+  static constexpr GPUSLICE_INLINE int tile_side() {
+    return Width == 1 ? 128 : Width == 2 ? 64 : 32;
+  }
+
+  template <class Function>
+  static GPUSLICE_INLINE void for_each(unsigned count, Function&& function) {
+    for (unsigned i = threadIdx.x; i < count; i += kThreads) function(i);
+  }
+
+  static GPUSLICE_INLINE void barrier() { __syncthreads(); }
+
+  // Move a tile, a vector of the target at a time.
+  template <class Body, class Index>
+  static GPUSLICE_INLINE void walk(const Body& body, const Header<Index>& header, const Tile<Index>& tile) {
+    using Stride = typename Signed<Index>::type;
+    const Stride stride = header.source_stride[header.rank - 1];
+    constexpr Index kStep = Index(kThreads) * Body::kItems;
+    for (Index at = tile.begin + threadIdx.x * Body::kItems; at < tile.end; at += kBatch * kStep) {
+      typename Body::Registers registers[kBatch];
+      char* target[kBatch];
+      unsigned whole = 0;
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        const Index item = at + i * kStep;
+        if (item + Body::kItems > tile.end) continue;
+        const Place<Index> place = place_of<Cuda, Index, Body::kWidth>(header, tile, item);
+        if (!loadable(body, place, stride)) continue;
+        registers[i] = body.load(place.source, stride);
+        target[i] = place.target;
+        whole |= 1u << i;
+      }
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i)
+        if (whole >> i & 1) body.template store<true>(target[i], registers[i]);
+      if (whole + 1 == 1u << kBatch) continue;
+#pragma unroll 1
+      for (int i = 0; i < kBatch; ++i)
+        if (!(whole >> i & 1) && at + i * kStep < tile.end) move_items(body, header, tile, at + i * kStep, stride);
+    }
+  }
+
+ private:
+  template <int Width>
+  struct Item;
+
+  template <class Body, class Index, class Stride>
+  static GPUSLICE_INLINE bool loadable(const Body& body, const Place<Index>& place, Stride stride) {
+    if (place.room < Body::kItems || !body.storable(place.target)) return false;
+    if constexpr (Body::kVectors == 0) return true;
+    const char* head = place.source - static_cast<Stride>(place.done) * stride;
+    const char* last = place.source + static_cast<Stride>(place.room - 1) * stride;
+    return readable(Body::first(place.source), Body::kVectors, stride > 0 ? head : last,
+                    (stride > 0 ? last : head) + Body::kSourceWidth);
+  }
+
+  // The items of one vector that is not whole: the end of a run and the beginning of the next, or the end of a tile.
+  template <class Body, class Index, class Stride>
+  static GPUSLICE_INLINE void move_items(const Body& body, const Header<Index>& header, const Tile<Index>& tile,
+                                         Index item, Stride stride) {
+    const Index end = item + Body::kItems < tile.end ? item + Body::kItems : tile.end;
+    Place<Index> place{nullptr, nullptr, 0, 0};
+#pragma unroll 1
+    for (;;) {
+      if (!place.room) place = place_of<Cuda, Index, Body::kWidth>(header, tile, item);
+      body.item(place.target, place.source);
+      if (++item >= end) return;
+      --place.room;
+      place.source += stride;
+      place.target += Body::kWidth;
+    }
+  }
+
+  static GPUSLICE_INLINE Vector shifted(unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned bits) {
+    return make_uint4(__funnelshift_r(a, b, bits), __funnelshift_r(b, c, bits), __funnelshift_r(c, d, bits),
+                      __funnelshift_r(d, e, bits));
+  }
+
+  template <class T>
+  static GPUSLICE_INLINE void copy_as(char* target, const char* source) {
+    *reinterpret_cast<T*>(target) = *reinterpret_cast<const T*>(source);
+  }
+};
+
+template <>
+struct Cuda::Item<1> {
+  using type = unsigned char;
+};
+template <>
+struct Cuda::Item<2> {
+  using type = unsigned short;
+};
+template <>
+struct Cuda::Item<4> {
+  using type = unsigned;
+};
+template <>
+struct Cuda::Item<8> {
+  using type = uint2;
+};
+template <>
+struct Cuda::Item<16> {
+  using type = uint4;
+};
+
+}  // namespace gpuslice

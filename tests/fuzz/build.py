@@ -1,0 +1,46 @@
+"""Compile the kernels for the fuzz: the CUDA executor emulated, and the host executor, both under sanitizers.
+
+python tests/fuzz/build.py FOLDER [--kernels FOLDER] [--few]
+"""
+
+import argparse
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).parent
+KERNELS = HERE.parent.parent / "kernels"
+SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-unknown-pragmas"]
+HOST = ["-march=x86-64-v2", "-DGPUSLICE_ONE_TARGET", "-DGPUSLICE_INLINE=inline"]
+COMMON = ["g++", "-std=c++20", "-O1", "-g1", "-fPIC", "-shared", "-pthread", *SANITIZED]
+
+
+def build(folder, kernels=KERNELS, *, few=False):
+    """Compile into a folder, the two at once. ``few`` leaves out 64-bit indices, large tables and the host executor."""
+    only = ["emulate"] if few else ["emulate", "host"]
+    commands = {
+        "emulate": [
+            *COMMON,
+            "-DGPUSLICE_THREADS=32",
+            *(["-DEMULATE_FEW"] * few),
+            f"-I{HERE}",
+            f"-I{kernels}",
+            str(HERE / "emulate.cpp"),
+            "-o",
+            f"{folder}/emulate.so",
+        ],
+        # One instruction set: sanitizers and functions chosen at load time don't go together.
+        "host": [*COMMON, *HOST, f"{kernels}/host.cpp", "-o", f"{folder}/host.so"],
+    }
+    running = [subprocess.Popen(commands[name]) for name in only]
+    if any([process.wait() for process in running]):
+        raise SystemExit("the kernels do not compile")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("--kernels", default=KERNELS)
+    parser.add_argument("--few", action="store_true")
+    given = parser.parse_args()
+    Path(given.folder).mkdir(parents=True, exist_ok=True)
+    build(given.folder, given.kernels, few=given.few)
