@@ -98,7 +98,9 @@ def _run_model(given: argparse.Namespace) -> None:
     write_arrays(given.output, _named(zip(values, devices.to_host(results), strict=True)))
     written = sum(launch.bytes_written for launch in collected.launches)
     print(_table(rows))
-    print(f"outputs: {len(collected.launches)} launches, {written} bytes, {milliseconds:.3f} ms -> {given.output}")
+    count = len(collected.launches)
+    launches = "1 launch" if count == 1 else f"{count} launches"
+    print(f"outputs: {launches}, {written} bytes, {milliseconds:.3f} ms -> {given.output}")
 
 
 def _run_operator(given: argparse.Namespace) -> None:

@@ -1,5 +1,6 @@
 """The command line: runs, files, and one line with exit code 2 for whatever is wrong."""
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -79,7 +80,7 @@ def test_run_writes_results_and_prints_a_table(folder, capsys):
     assert lines[0].split() == ["node", "operator", "output", "shape", "dtype", "device"]
     assert lines[1].split() == ["crop", "Slice-13", "y", "(1,", "3,", "2)", "float32", "cpu"]
     assert lines[2].startswith("#1    SequenceInsert-11  longer  3 x (3, 4) (2, 3, 2)  float32  cpu")
-    assert lines[-1].startswith("outputs: 4 launches, 168 bytes, ")
+    assert re.match(r"outputs: ([2-4] launches|1 launch), 168 bytes, \d+\.\d+ ms", lines[-1])
     assert lines[-1].endswith(" ms -> out.npz")
     assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == []
 

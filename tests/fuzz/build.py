@@ -32,7 +32,8 @@ def build(folder, kernels=KERNELS, *, few=False):
         "host": [*COMMON, *HOST, f"{kernels}/host.cpp", "-o", f"{folder}/host.so"],
     }
     running = [subprocess.Popen(commands[name]) for name in only]
-    if any([process.wait() for process in running]):
+    codes = [process.wait() for process in running]
+    if any(codes):
         raise SystemExit("the kernels do not compile")
 
 
