@@ -88,12 +88,13 @@ def integers(values: object, argument: str) -> list[int]:
     ValueError
         An array that is not 1-D.
     """
-    if is_array(values):
-        if len(values.shape) != 1:
-            raise ValueError(f"{argument} must be 1-D; got shape {tuple(values.shape)}")
-        return _read(values, argument)
-    if not isinstance(values, Sequence) or isinstance(values, (str, bytes, bytearray)):
-        raise TypeError(f"{argument} must be a sequence of ints or a 1-D integer array; got {_describe(values)}")
+    if not isinstance(values, (list, tuple)):
+        if is_array(values):
+            if len(values.shape) != 1:
+                raise ValueError(f"{argument} must be 1-D; got shape {tuple(values.shape)}")
+            return _read(values, argument)
+        if not isinstance(values, Sequence) or isinstance(values, (str, bytes, bytearray)):
+            raise TypeError(f"{argument} must be a sequence of ints or a 1-D integer array; got {_describe(values)}")
     return [value if type(value) is int else integer(value, argument) for value in values]
 
 

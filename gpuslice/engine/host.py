@@ -21,6 +21,7 @@ _STREAM_BYTES = 1 << 23
 _BYTES_A_THREAD = 1 << 22
 # Below this NumPy is done before a plan is looked up; above the second bound its plain copy is as fast as ours.
 _SMALL_BYTES = 1 << 12
+_ALIGNMENT = 64
 
 
 def _library() -> ctypes.CDLL | None:
@@ -78,18 +79,23 @@ def copy(pairs: Sequence[tuple[View, View]]) -> None:
 def _copy(pairs: Sequence[tuple[View, View]], itemsize: int) -> None:
     if len(pairs) == 1 and prod(pairs[0][0].shape) * itemsize < _SMALL_BYTES:
         return generic.copy(pairs, "numpy", "copyto")
-    parts = [Part(*_place(source), *_place(target), source.shape) for source, target in pairs]
-    launches = _planned(_key(parts), itemsize)
-    if launches is None:
+    sources, targets, geometry = [], [], []
+    for source, target in pairs:
+        address, source_strides = _place(source)
+        sources.append(address)
+        address, target_strides = _place(target)
+        targets.append(address)
+        geometry.append((source_strides, target_strides, source.region.shape))
+    planned = _planned(
+        itemsize, tuple(geometry), _alignment(sources), tuple([target % _ALIGNMENT for target in targets])
+    )
+    if planned is None:
         return generic.copy(pairs, "numpy", "copyto")
-    sources, targets = [part.source for part in parts], [part.target for part in parts]
-    limit = threads()
-    for packed, size in launches:
+    for packed, size in planned:
         launch = packed.launch
-        parameters = packed.fill(sources, targets)
-        workers = min(limit, max(1, size // _BYTES_A_THREAD))
+        workers = min(threads(), size // _BYTES_A_THREAD) if size >= 2 * _BYTES_A_THREAD else 1
         LIBRARY.gpuslice_copy(  # type: ignore[union-attr]
-            _KINDS[launch.kind], launch.width, launch.variant, parameters, packed.blocks, workers
+            _KINDS[launch.kind], launch.width, launch.variant, packed.fill(sources, targets), packed.blocks, workers
         )
         if is_tracing():
             kernel = f"{launch.kind}<{launch.width}, {launch.variant}>"
@@ -107,17 +113,26 @@ def _place(view: View) -> tuple[int, tuple[int, ...]]:
     return address, tuple([stride * step for stride, step in zip(strides, region.step, strict=True)])
 
 
-def _key(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Give the parts with addresses moved to where only what a plan depends on is left of them."""
-    base = parts[0].source - parts[0].source % 64 if len(parts) <= MAX_CHANNELS else None
-    return tuple(
-        part._replace(source=part.source % 64 if base is None else part.source - base, target=part.target % 64)
-        for part in parts
-    )
+def _alignment(sources: Sequence[int]) -> tuple[int, ...]:
+    """Give what a plan depends on of the sources: where each lies in a cache line, and how far apart a few do."""
+    if len(sources) > MAX_CHANNELS:
+        return tuple([source % _ALIGNMENT for source in sources])
+    base = sources[0] - sources[0] % _ALIGNMENT
+    return tuple([source - base for source in sources])
+
+
+Geometry = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 @lru_cache(maxsize=512)
-def _planned(parts: tuple[Part, ...], itemsize: int) -> list[tuple[Packed, int]] | None:
+def _planned(
+    itemsize: int, geometry: tuple[Geometry, ...], sources: tuple[int, ...], targets: tuple[int, ...]
+) -> list[tuple[Packed, int]] | None:
+    """Plan and pack; addresses are reduced to what matters of them."""
+    parts = [
+        Part(source, strides, target, target_strides, shape)
+        for source, target, (strides, target_strides, shape) in zip(sources, targets, geometry, strict=True)
+    ]
     launches = plan(parts, itemsize)
     if launches is None:
         return None

@@ -65,10 +65,10 @@ class Packed:
     def fill(self, sources: Sequence[int], targets: Sequence[int]) -> bytes:
         """Give the parameters for the addresses of all parts of the plan."""
         launch = self.launch
-        ahead, behind, spare = launch.source_offset, launch.target_offset, [0] * (self.capacity - len(launch.parts))
-        tables = [sources[i] + ahead for i in launch.parts] + spare
-        tables += [targets[i] + behind for i in launch.parts] + spare
-        return self.head + _addresses(2 * self.capacity).pack(*tables) + self.tail
+        ahead, behind, parts = launch.source_offset, launch.target_offset, launch.parts
+        spare = [0] * (self.capacity - len(parts))
+        source, target = [sources[i] + ahead for i in parts], [targets[i] + behind for i in parts]
+        return self.head + _addresses(2 * self.capacity).pack(*source, *spare, *target, *spare) + self.tail
 
 
 @cache
