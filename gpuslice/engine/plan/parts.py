@@ -1,0 +1,132 @@
+"""Parts of a copy, and which of them can share a launch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+
+class Part(NamedTuple):
+    """A view and its target: addresses and byte strides."""
+
+    source: int
+    source_strides: tuple[int, ...]
+    target: int
+    target_strides: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+class Axis(NamedTuple):
+    """An axis of a launch: ``counts`` has one entry where all parts agree, else one a part; strides are in bytes."""
+
+    counts: tuple[int, ...]
+    source: int
+    target: int
+
+    @property
+    def varies(self) -> bool:
+        """Whether the parts differ along it."""
+        return len(self.counts) > 1
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch without its addresses.
+
+    Attributes
+    ----------
+    kind : {"rows", "planes", "rearranged", "tiles"}
+    width : int
+        Bytes of an item.
+    variant : int
+        rows: the step between items (0: any stride); planes and rearranged: the channels, negative where pixels go
+        backward; tiles: 0.
+    axes : tuple of Axis
+        Outermost first.
+    flat : bool
+        Whether targets are contiguous throughout; the strides of targets mean nothing then.
+    parts : tuple of int
+        Which of the parts, in the order of the tables.
+    source_offset, target_offset : int
+        Bytes from a part's addresses to where the axes start.
+    """
+
+    kind: str
+    width: int
+    variant: int
+    axes: tuple[Axis, ...]
+    flat: bool
+    parts: tuple[int, ...]
+    source_offset: int = 0
+    target_offset: int = 0
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of an item in the target: of a pixel where pixels stay interleaved."""
+        return self.width * (abs(self.variant) if self.kind == "rearranged" else 1)
+
+    def counts(self, index: int) -> tuple[int, ...]:
+        """Give the shape of the part at an index of `parts`."""
+        return tuple(axis.counts[index if axis.varies else 0] for axis in self.axes)
+
+
+class Group:
+    """Parts that can share a launch."""
+
+    def __init__(self, part: Part, flat: bool) -> None:
+        self.flat = flat
+        self.members: list[int] = []
+        self.first = part
+        # A stride means nothing on an axis of one item; the first part with more says what it is.
+        self.strides: list[int | None] = [None] * len(part.shape)
+        self.varying: int | None = None
+
+    def add(self, index: int, part: Part, flat: bool) -> bool:
+        """Add a part if it fits."""
+        if flat != self.flat or len(part.shape) != len(self.strides):
+            return False
+        if not flat and (part.target_strides, part.shape) != (self.first.target_strides, self.first.shape):
+            return False
+        differing = [k for k, (n, m) in enumerate(zip(part.shape, self.first.shape, strict=True)) if n != m]
+        if len(differing) > 1 or (differing and self.varying not in (None, differing[0])):
+            return False
+        given = [stride if n > 1 else None for n, stride in zip(part.shape, part.source_strides, strict=True)]
+        for known, stride in zip(self.strides, given, strict=True):
+            if None not in (known, stride) and known != stride:
+                return False
+        self.strides = [g if known is None else known for known, g in zip(self.strides, given, strict=True)]
+        self.varying = differing[0] if differing else self.varying
+        self.members.append(index)
+        return True
+
+    def axes(self, parts: Sequence[Part]) -> list[Axis]:
+        """Give the axes of all parts together, without those of one item."""
+        axes = []
+        for k, stride in enumerate(self.strides):
+            if stride is not None:
+                varies = k == self.varying
+                counts = tuple(parts[i].shape[k] for i in self.members) if varies else (self.first.shape[k],)
+                axes.append(Axis(counts, stride, self.first.target_strides[k]))
+        return axes
+
+
+def groups_of(parts: Sequence[Part], itemsize: int) -> list[Group]:
+    """Put parts together that can share a launch; parts without items are left out."""
+    groups: list[Group] = []
+    for index, part in enumerate(parts):
+        if prod(part.shape):
+            flat = _is_flat(part.shape, part.target_strides, itemsize)
+            if not any(group.add(index, part, flat) for group in groups):
+                groups.append(Group(part, flat))
+                groups[-1].add(index, part, flat)
+    return groups
+
+
+def _is_flat(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
+    expected = itemsize
+    for count, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if count > 1:
+            if stride != expected:
+                return False
+            expected *= count
+    return True
