@@ -1,6 +1,5 @@
 """From views to what ``copy=`` and ``out=`` ask for: dense arrays, views, or the caller's own arrays."""
 
-import ctypes
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -8,7 +7,7 @@ import array_api_compat
 import numpy as np
 
 from gpuslice import engine
-from gpuslice.arrays import Array, is_immutable, namespace
+from gpuslice.arrays import Array, is_immutable, itemsize, namespace
 from gpuslice.engine import View
 
 # np.shares_memory answers exactly in time that may grow exponentially; past this much work two strided arrays whose
@@ -95,31 +94,32 @@ def _overlap(left: Array, right: Array) -> bool:
     """Tell whether two arrays share memory, or may where finding out takes too long."""
     if 0 in left.shape or 0 in right.shape:
         return False
-    if left is right:
-        return True
-    xp: ModuleType = np if isinstance(left, np.ndarray) else namespace(left, "out")
-    if not hasattr(xp, "may_share_memory"):
-        left, right, xp = _bytes_of(left), _bytes_of(right), np
-    if not xp.may_share_memory(left, right):
+    left, right = _addresses(left), _addresses(right)
+    if not np.may_share_memory(left, right):
         return False
-    if xp is not np:
-        return bool(xp.shares_memory(left, right))
     try:
         return np.shares_memory(left, right, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 
 
-def _bytes_of(array: Array) -> Array:
-    """Give a NumPy array over the memory of a CPU array of another library."""
+class _Addresses:
+    """Says where an array's items are, so that NumPy can compare addresses of memory that it must not read."""
+
+    def __init__(self, pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> None:
+        kind = {"version": 3, "typestr": f"|V{itemsize}", "data": (pointer, True)}
+        self.__array_interface__ = kind | {"shape": shape, "strides": strides}
+
+
+def _addresses(array: Array) -> Array:
+    """Give a NumPy array of the same addresses. CuPy's own shares_memory sorts them on the device."""
+    if isinstance(array, np.ndarray):
+        return array
+    size, shape = itemsize(array), tuple(array.shape)
+    if array_api_compat.is_cupy_array(array):
+        return np.asarray(_Addresses(array.data.ptr, shape, array.strides, size))
     if array_api_compat.is_torch_array(array):
-        # DLPack refuses what needs gradients and dtypes that NumPy has not; bytes of the same span tell enough.
-        storage = array.detach().untyped_storage()
-        span = sum((n - 1) * step for n, step in zip(array.shape, array.stride(), strict=True)) + 1
-        start = array.storage_offset() * array.element_size()
-        if array.device.type == "cpu":
-            pointer = (ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())
-            return np.frombuffer(pointer, np.uint8)[start : start + span * array.element_size()]
+        return np.asarray(_Addresses(array.data_ptr(), shape, tuple(step * size for step in array.stride()), size))
     return np.from_dlpack(array)
 
 
