@@ -1,5 +1,6 @@
 """The copy engine on NumPy arrays: which kernel takes what, in how many launches, and that every item is right."""
 
+import ctypes
 import os
 import threading
 
@@ -94,6 +95,42 @@ def test_a_split_is_one_launch(case):
     assert [launch.kernel for launch in t.launches] == [kernel]
     assert t.launches[0].bytes_read == t.launches[0].bytes_written == array.nbytes
     assert t.allocations == [part.nbytes for part in parts]
+
+
+def on_device(view):
+    """Make the view of a device's copy of the same memory, aligned alike."""
+    import cupy
+
+    low, high = np.lib.array_utils.byte_bounds(view)
+    lead = low % 64
+    memory = cupy.empty(lead + high - low, np.uint8)
+    memory[lead:] = cupy.asarray(np.frombuffer((ctypes.c_ubyte * (high - low)).from_address(low), np.uint8))
+    start = memory.data + (lead + view.__array_interface__["data"][0] - low)
+    return cupy.ndarray(view.shape, view.dtype, start, strides=view.strides)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", [case for case in KERNELS if "-byte" not in case])
+def test_the_same_kernel_on_cuda(case):
+    make, kernel = KERNELS[case]
+    view = make()
+    with gs.trace() as t:
+        result = gs.contiguous(on_device(view))
+    assert result.get().tobytes() == view.tobytes()
+    assert [(launch.executor, launch.kernel) for launch in t.launches] == [("cuda", kernel)]
+    assert t.allocations == [view.nbytes]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", SPLITS)
+def test_a_split_is_one_launch_on_cuda(case):
+    array, axis, sizes, kernel = SPLITS[case]
+    with gs.trace() as t:
+        parts = gs.split(on_device(array), sizes, axis=axis)
+    for part, expected in zip(parts, np.split(array, np.cumsum(sizes)[:-1], axis=axis), strict=True):
+        assert part.get().tobytes() == expected.tobytes()
+    assert [(launch.executor, launch.kernel) for launch in t.launches] == [("cuda", kernel)]
+    assert len(t.allocations) == (1 if len(sizes) > 8 else len(sizes))
 
 
 @compiled

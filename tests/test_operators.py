@@ -168,7 +168,8 @@ def test_trace_counts(xp):
     assert outer.launches == inner.launches
     assert [(launch.bytes_read, launch.bytes_written) for launch in inner.launches] == [(48, 48), (96, 96)]
     assert inner.allocations == [48, 0, 96, 0]
-    assert {launch.executor for launch in inner.launches} <= {"host", "numpy"} if xp is np else {"generic"}
+    executors = {"numpy": {"host", "numpy"}, "cupy": {"cuda"}}.get(xp.__name__, {"generic"})
+    assert {launch.executor for launch in inner.launches} <= executors
 
 
 ARRAYS = {

@@ -1,9 +1,11 @@
 """The copy engine: any number of views become dense arrays. It knows strides and items, and has never heard of ONNX."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, chain
 from math import prod
+from typing import TypeAlias
 
+import array_api_compat
 import numpy as np
 
 from gpuslice.arrays import Array, is_immutable, itemsize
@@ -15,6 +17,8 @@ __all__ = ["Joined", "Launch", "Trace", "View", "copy_into", "dense", "gives_vie
 
 # CuPy's pool rounds to it, so that outputs in one block are aligned like outputs apart.
 _BLOCK_ALIGNMENT = 512
+
+Executor: TypeAlias = Callable[[list[tuple[View, View]]], None]
 
 read = generic.read
 gives_views = generic.gives_views
@@ -39,11 +43,23 @@ def copy_into(values: Sequence[View | Joined], targets: Sequence[Array | None]) 
     """Copy each value into the target of its shape, where there is one."""
     both = zip(values, targets, strict=True)
     pairs = list(chain.from_iterable(value.pairs(target) for value, target in both if target is not None))
-    on_host = [pair for pair in pairs if isinstance(pair[0].array, np.ndarray)]
-    if on_host:
-        host.copy(on_host)
-    if len(on_host) < len(pairs):
-        generic.copy(pair for pair in pairs if not isinstance(pair[0].array, np.ndarray))
+    executors: dict[Executor, list[tuple[View, View]]] = {}
+    for pair in pairs:
+        executors.setdefault(_executor(pair), []).append(pair)
+    for execute, members in executors.items():
+        execute(members)
+
+
+def _executor(pair: tuple[View, View]) -> Executor:
+    """Choose who copies between two views."""
+    source, target = pair[0].array, pair[1].array
+    if isinstance(source, np.ndarray):
+        return host.copy
+    if array_api_compat.is_cupy_array(source) and source.dtype == target.dtype:
+        from gpuslice.engine import cuda
+
+        return cuda.copy
+    return generic.copy
 
 
 def _allocate(value: View | Joined) -> Array | None:

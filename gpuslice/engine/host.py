@@ -3,15 +3,16 @@
 import ctypes
 import os
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 from pathlib import Path
 
+from gpuslice.arrays import Array
 from gpuslice.engine import generic
 from gpuslice.engine.packing import HOST, Packed, pack
-from gpuslice.engine.plan import MAX_CHANNELS, VECTOR, Launch, Part, plan
-from gpuslice.engine.trace import Launch as Record
-from gpuslice.engine.trace import is_tracing, record_launch
+from gpuslice.engine.plan import VECTOR, Part
+from gpuslice.engine.plan import Launch as Planned
+from gpuslice.engine.prepare import Pairs, by_itemsize, prepare
+from gpuslice.engine.trace import Launch, is_tracing, record_launch
 from gpuslice.engine.view import View
 
 _KINDS = {"rows": 0, "planes": 1, "rearranged": 2, "tiles": 3}
@@ -19,9 +20,8 @@ _KINDS = {"rows": 0, "planes": 1, "rearranged": 2, "tiles": 3}
 _STREAM_BYTES = 1 << 23
 # Starting a thread costs as much as copying some hundred kilobytes.
 _BYTES_A_THREAD = 1 << 22
-# Below this NumPy is done before a plan is looked up; above the second bound its plain copy is as fast as ours.
+# Below this NumPy is done before a plan is looked up.
 _SMALL_BYTES = 1 << 12
-_ALIGNMENT = 64
 
 
 def _library() -> ctypes.CDLL | None:
@@ -63,90 +63,52 @@ def threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def copy(pairs: Sequence[tuple[View, View]]) -> None:
+def copy(pairs: Pairs) -> None:
     """Copy each source view to its target view, which has the same shape."""
-    by_size: dict[int, list[tuple[View, View]]] = {}
-    for pair in pairs:
-        source, target = pair
-        if LIBRARY is None or source.dtype != target.dtype or source.dtype.hasobject or not source.dtype.itemsize:
-            generic.copy([pair], "numpy", "copyto")
+    taken = [pair for pair in pairs if _takes(*pair)]
+    if len(taken) < len(pairs):
+        generic.copy([pair for pair in pairs if not _takes(*pair)], "numpy", "copyto")
+    for size, members in by_itemsize(taken):
+        if len(members) == 1 and prod(members[0][0].shape) * size < _SMALL_BYTES:
+            generic.copy(members, "numpy", "copyto")
         else:
-            by_size.setdefault(source.dtype.itemsize, []).append(pair)
-    for itemsize, members in by_size.items():
-        _copy(members, itemsize)
+            _copy(members, size)
 
 
-def _copy(pairs: Sequence[tuple[View, View]], itemsize: int) -> None:
-    if len(pairs) == 1 and prod(pairs[0][0].shape) * itemsize < _SMALL_BYTES:
+def _takes(source: View, target: View) -> bool:
+    """Tell whether kernels may move a view: the same bits, none of them references."""
+    dtype = source.dtype
+    return LIBRARY is not None and dtype == target.dtype and not dtype.hasobject and dtype.itemsize > 0
+
+
+def _copy(pairs: Pairs, size: int) -> None:
+    prepared = prepare(pairs, size, _pointer, _pack)
+    if prepared is None:
         return generic.copy(pairs, "numpy", "copyto")
-    sources, targets, geometry = [], [], []
-    for source, target in pairs:
-        address, source_strides = _place(source)
-        sources.append(address)
-        address, target_strides = _place(target)
-        targets.append(address)
-        geometry.append((source_strides, target_strides, source.region.shape))
-    planned = _planned(
-        itemsize, tuple(geometry), _alignment(sources), tuple([target % _ALIGNMENT for target in targets])
-    )
-    if planned is None:
-        return generic.copy(pairs, "numpy", "copyto")
-    for packed, size in planned:
+    for packed, parameters, moved in prepared:
         launch = packed.launch
-        workers = min(threads(), size // _BYTES_A_THREAD) if size >= 2 * _BYTES_A_THREAD else 1
+        workers = min(threads(), moved // _BYTES_A_THREAD) if moved >= 2 * _BYTES_A_THREAD else 1
         LIBRARY.gpuslice_copy(  # type: ignore[union-attr]
-            _KINDS[launch.kind], launch.width, launch.variant, packed.fill(sources, targets), packed.blocks, workers
+            _KINDS[launch.kind], launch.width, launch.variant, parameters, packed.blocks, workers
         )
         if is_tracing():
-            kernel = f"{launch.kind}<{launch.width}, {launch.variant}>"
-            record_launch(Record("host", kernel, VECTOR, packed.blocks, size, size))
+            record_launch(Launch("host", launch.name, VECTOR, packed.blocks, moved, moved))
     return None
 
 
-def _place(view: View) -> tuple[int, tuple[int, ...]]:
-    """Give the address of a view's first item and its byte strides."""
-    array, region = view.array, view.region
+def _pointer(array: Array) -> int:
     address: int = array.__array_interface__["data"][0]
-    strides = array.strides
-    for first, stride in zip(region.first, strides, strict=True):
-        address += first * stride
-    return address, tuple([stride * step for stride, step in zip(strides, region.step, strict=True)])
+    return address
 
 
-def _alignment(sources: Sequence[int]) -> tuple[int, ...]:
-    """Give what a plan depends on of the sources: where each lies in a cache line, and how far apart a few do."""
-    if len(sources) > MAX_CHANNELS:
-        return tuple([source % _ALIGNMENT for source in sources])
-    base = sources[0] - sources[0] % _ALIGNMENT
-    return tuple([source - base for source in sources])
+def _pack(launch: Planned, parts: Sequence[Part], moved: int) -> list[Packed]:
+    return pack(launch, HOST, stream=_streams(launch, parts, moved))
 
 
-Geometry = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-
-
-@lru_cache(maxsize=512)
-def _planned(
-    itemsize: int, geometry: tuple[Geometry, ...], sources: tuple[int, ...], targets: tuple[int, ...]
-) -> list[tuple[Packed, int]] | None:
-    """Plan and pack; addresses are reduced to what matters of them."""
-    parts = [
-        Part(source, strides, target, target_strides, shape)
-        for source, target, (strides, target_strides, shape) in zip(sources, targets, geometry, strict=True)
-    ]
-    launches = plan(parts, itemsize)
-    if launches is None:
-        return None
-    planned = []
-    for launch in launches:
-        size = sum(prod(parts[i].shape) for i in launch.parts) * itemsize
-        planned += [(packed, size) for packed in pack(launch, HOST, stream=_streams(launch, parts, size))]
-    return planned
-
-
-def _streams(launch: Launch, parts: Sequence[Part], size: int) -> bool:
+def _streams(launch: Planned, parts: Sequence[Part], moved: int) -> bool:
     """Tell whether stores should go past the caches: into large targets, by runs that keep whole vectors aligned."""
-    if size < _STREAM_BYTES or launch.kind == "tiles":
+    if moved < _STREAM_BYTES or launch.kind == "tiles":
         return False
     run = min(launch.axes[-1].counts) * launch.item_bytes
-    aligned = len({parts[i].target % 16 for i in launch.parts}) == 1
-    return aligned and (run % 16 == 0 or run >= 1024)
+    aligned = len({parts[i].target % VECTOR for i in launch.parts}) == 1
+    return aligned and (run % VECTOR == 0 or run >= 1024)

@@ -52,6 +52,7 @@ class Packed:
     capacity : int
         Entries of the tables.
     blocks : int
+    index_bits : {32, 64}
     head, tail : bytes
         What comes before and after the tables of sources and targets.
     """
@@ -59,6 +60,7 @@ class Packed:
     launch: Launch
     capacity: int
     blocks: int
+    index_bits: int
     head: bytes
     tail: bytes
 
@@ -141,7 +143,7 @@ def _pack(launch: Launch, dialect: Dialect, stream: bool) -> Packed:
     extents += [0] * (2 * (capacity - dealt))
     starts = [0, *accumulate(tiles)][:dealt] + [0] * (capacity - dealt)
     tail = struct.pack(f"<{3 * capacity}{unsigned}", *extents, *starts)
-    return Packed(launch, capacity, sum(tiles), head + b"\0" * (-len(head) % 8), tail)
+    return Packed(launch, capacity, sum(tiles), bits, head + b"\0" * (-len(head) % 8), tail)
 
 
 def _deal(launch: Launch, shapes: Sequence[Sequence[int]], dialect: Dialect) -> tuple[int, bool, list[int]]:

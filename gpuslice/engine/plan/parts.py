@@ -65,6 +65,11 @@ class Launch:
         """Bytes of an item in the target: of a pixel where pixels stay interleaved."""
         return self.width * (abs(self.variant) if self.kind == "rearranged" else 1)
 
+    @property
+    def name(self) -> str:
+        """The kernel with its width and variant, such as ``rows<4, -1>``."""
+        return f"{self.kind}<{self.width}, {self.variant}>"
+
     def counts(self, index: int) -> tuple[int, ...]:
         """Give the shape of the part at an index of `parts`."""
         return tuple(axis.counts[index if axis.varies else 0] for axis in self.axes)

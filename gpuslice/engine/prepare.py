@@ -1,0 +1,98 @@
+"""From pairs of views to launches with addresses: what the executors of kernels share. Plans are cached."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from gpuslice.arrays import Array, itemsize
+from gpuslice.engine.packing import Packed
+from gpuslice.engine.plan import MAX_CHANNELS, Launch, Part, plan
+from gpuslice.engine.view import View
+
+_ALIGNMENT = 64
+
+Pairs = Sequence[tuple[View, View]]
+# Packs a launch of parts whose addresses are reduced to their alignment; the last argument is its bytes.
+Packer = Callable[[Launch, Sequence[Part], int], list[Packed]]
+Geometry = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+class Prepared(NamedTuple):
+    """A launch with its parameters and the bytes that it moves."""
+
+    packed: Packed
+    parameters: bytes
+    size: int
+
+
+def by_itemsize(pairs: Pairs) -> Iterator[tuple[int, Pairs]]:
+    """Put pairs together that have items of one size, which is all that kernels know of a dtype."""
+    sizes: dict[int, list[tuple[View, View]]] = {}
+    for pair in pairs:
+        sizes.setdefault(itemsize(pair[0].array), []).append(pair)
+    yield from sizes.items()
+
+
+def prepare(pairs: Pairs, size: int, pointer: Callable[[Array], int], packer: Packer) -> list[Prepared] | None:
+    """Give the launches that copy each source to its target; None where kernels can't.
+
+    Parameters
+    ----------
+    pairs : sequence of (View, View)
+        Of items of ``size`` bytes, in one memory.
+    size : int
+    pointer : callable
+        Gives the address of an array.
+    packer : callable
+        Packs a launch for the executor.
+    """
+    sources, targets, geometry = [], [], []
+    for source, target in pairs:
+        address, source_strides = _place(source, pointer)
+        sources.append(address)
+        address, target_strides = _place(target, pointer)
+        targets.append(address)
+        geometry.append((source_strides, target_strides, source.region.shape))
+    aligned = tuple([target % _ALIGNMENT for target in targets])
+    planned = _planned(packer, size, tuple(geometry), _alignment(sources), aligned)
+    if planned is None:
+        return None
+    return [Prepared(packed, packed.fill(sources, targets), moved) for packed, moved in planned]
+
+
+def _place(view: View, pointer: Callable[[Array], int]) -> tuple[int, tuple[int, ...]]:
+    """Give the address of a view's first item and its byte strides."""
+    array, region = view.array, view.region
+    address, strides = pointer(array), array.strides
+    for first, stride in zip(region.first, strides, strict=True):
+        address += first * stride
+    return address, tuple([stride * step for stride, step in zip(strides, region.step, strict=True)])
+
+
+def _alignment(sources: Sequence[int]) -> tuple[int, ...]:
+    """Give what a plan depends on of the sources: where each lies in a cache line, and how far apart a few do."""
+    if len(sources) > MAX_CHANNELS:
+        return tuple([source % _ALIGNMENT for source in sources])
+    base = sources[0] - sources[0] % _ALIGNMENT
+    return tuple([source - base for source in sources])
+
+
+@lru_cache(maxsize=512)
+def _planned(
+    packer: Packer, size: int, geometry: tuple[Geometry, ...], sources: tuple[int, ...], targets: tuple[int, ...]
+) -> list[tuple[Packed, int]] | None:
+    """Plan and pack; addresses are reduced to what matters of them."""
+    parts = [
+        Part(source, strides, target, target_strides, shape)
+        for source, target, (strides, target_strides, shape) in zip(sources, targets, geometry, strict=True)
+    ]
+    launches = plan(parts, size)
+    if launches is None:
+        return None
+
+    def moved(launch: Launch) -> int:
+        return sum(prod(parts[i].shape) for i in launch.parts) * size
+
+    packed = [one for launch in launches for one in packer(launch, parts, moved(launch))]
+    return [(one, moved(one.launch)) for one in packed]
