@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,6 @@ class CustomBuildHook(BuildHookInterface):
     def initialize(self, version, build_data):
         """Compile, and say that the wheel is for this platform if that went well."""
         library = Path(self.root) / LIBRARY
-        library.unlink(missing_ok=True)
         if self.target_name != "wheel" or not self.compile(library):
             return
         build_data["pure_python"] = False
@@ -44,20 +44,16 @@ class CustomBuildHook(BuildHookInterface):
         if sys.platform != "linux":
             return False
         source = Path(self.root) / "kernels" / "host.cpp"
-        compilers = [os.environ["CXX"]] if os.environ.get("CXX") else ["g++", "c++", "clang++"]
-        for compiler in filter(shutil.which, compilers):
+        chosen = shlex.split(os.environ.get("CXX", ""))
+        compilers = [chosen] if chosen else [["g++"], ["c++"], ["clang++"]]
+        fresh = library.with_suffix(".new")  # what an editable install has loaded stays until there is better
+        for compiler in (words for words in compilers if shutil.which(words[0])):
             # Not every compiler can choose between instruction sets when the library is loaded.
             for extra in ([], ["-DGPUSLICE_ONE_TARGET"]):
-                command = [
-                    compiler,
-                    *FLAGS,
-                    *BASELINE.get(platform.machine(), []),
-                    *extra,
-                    str(source),
-                    "-o",
-                    str(library),
-                ]
+                flags = [*FLAGS, *BASELINE.get(platform.machine(), []), *extra]
+                command = [*compiler, *flags, str(source), "-o", str(fresh)]
                 if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+                    fresh.replace(library)
                     return True
         self.app.display_warning("gpuslice: no C++20 compiler; NumPy will copy in place of the kernels")
         return False

@@ -5,6 +5,7 @@ from types import ModuleType
 
 import array_api_compat
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from gpuslice import engine
 from gpuslice.arrays import Array, is_immutable, itemsize, namespace
@@ -61,11 +62,8 @@ def _check_outs(views: Sequence[View], outs: Sequence[Array]) -> None:
     for view, out in zip(views, outs, strict=True):
         _check_out(view, out)
     inputs = {id(view.array): view.array for view in views}
-    for position, out in enumerate(outs):
-        if any(_overlap(out, array) for array in inputs.values()):
-            raise ValueError("out must not overlap an input")
-        if any(_overlap(out, other) for other in outs[:position]):
-            raise ValueError("out must not hold arrays that overlap each other")
+    if _any_overlap([*((array, False) for array in inputs.values()), *((out, True) for out in outs)]):
+        raise ValueError("out must not overlap an input, nor hold arrays that overlap each other")
 
 
 def _check_out(view: View, out: Array) -> None:
@@ -90,13 +88,25 @@ def _check_out(view: View, out: Array) -> None:
         raise ValueError(f"out must be on {view.device}; got {array_api_compat.device(out)}")
 
 
+def _any_overlap(arrays: Sequence[tuple[Array, bool]]) -> bool:
+    """Tell whether arrays share memory, pairs of which at least one is written (says the bool)."""
+    spans = []
+    for array, written in arrays:
+        if 0 not in array.shape:
+            addresses = _addresses(array)
+            spans.append((*byte_bounds(addresses), written, addresses))
+    spans.sort(key=lambda span: span[:2])
+    open_spans: list[tuple[int, int, bool, Array]] = []
+    for span in spans:
+        open_spans = [other for other in open_spans if other[1] > span[0]]
+        if any((span[2] or other[2]) and _overlap(span[3], other[3]) for other in open_spans):
+            return True
+        open_spans.append(span)
+    return False
+
+
 def _overlap(left: Array, right: Array) -> bool:
-    """Tell whether two arrays share memory, or may where finding out takes too long."""
-    if 0 in left.shape or 0 in right.shape:
-        return False
-    left, right = _addresses(left), _addresses(right)
-    if not np.may_share_memory(left, right):
-        return False
+    """Tell whether two NumPy arrays share memory, or may where finding out takes too long."""
     try:
         return np.shares_memory(left, right, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:

@@ -5,6 +5,7 @@
 
 #include "host.h"
 
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -154,10 +155,17 @@ __attribute__((visibility("default"))) void gpuslice_copy(int kind, int width, i
   if (threads <= 1 || blocks <= 1) return run_blocks(kind, width, variant, packed, 0, blocks);
   std::vector<std::thread> workers;
   const Index share = (blocks + threads - 1) / threads;
-  for (Index first = share; first < blocks; first += share)
-    workers.emplace_back(run_blocks, kind, width, variant, packed, first,
-                         first + share < blocks ? first + share : blocks);
-  run_blocks(kind, width, variant, packed, 0, share < blocks ? share : blocks);
+  Index started = blocks;  // the blocks from here on have a thread; the last shares are given away first
+  try {
+    for (int i = threads - 1; i > 0; --i) {
+      const Index first = i * share;
+      if (first >= started) continue;
+      workers.emplace_back(run_blocks, kind, width, variant, packed, first, started);
+      started = first;
+    }
+  } catch (const std::system_error&) {  // no more threads to be had: the calling one does what is left
+  }
+  run_blocks(kind, width, variant, packed, 0, started);
   for (std::thread& worker : workers) worker.join();
 }
 

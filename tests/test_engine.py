@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -135,11 +137,13 @@ def test_a_split_is_one_launch_on_cuda(case):
 
 @compiled
 def test_concat_is_one_launch():
-    parts = [items(30, 40), items(30, 7)[R], items(30, 64)]
-    with gs.trace() as t:
-        joined = gs.concat_from_sequence(parts, axis=1)
-    assert_same(joined, np.concatenate(parts, axis=1))
-    assert sum(launch.bytes_written for launch in t.launches) == joined.nbytes
+    x = items(30, 200)
+    for parts in ([x[:, :40], x[:, 40:41], x[:, 41:]], [items(30, 40), items(30, 7)[R], items(30, 64)]):
+        with gs.trace() as t:
+            joined = gs.concat_from_sequence(parts, axis=1)
+        assert_same(joined, np.concatenate(parts, axis=1))
+        assert sum(launch.bytes_written for launch in t.launches) == joined.nbytes
+        assert parts[1].shape != (30, 1) or len(t.launches) == 1
     with gs.trace() as t:
         stacked = gs.concat_from_sequence([items(64, 64)] * 5, axis=0, new_axis=1)
     assert_same(stacked, np.stack([items(64, 64)] * 5))
@@ -166,6 +170,45 @@ def test_what_kernels_cannot_take_numpy_copies():
         with gs.trace() as t:
             assert_same(gs.contiguous(view), view.copy())
         assert {(launch.executor, launch.kernel) for launch in t.launches} <= {("numpy", "copyto")}
+
+
+@compiled
+def test_a_view_of_many_axes_leaves_the_others_to_kernels():
+    many_axes = np.zeros((5,) * 9, np.uint8)[(slice(None, None, 2),) * 9]
+    x = items(8192)
+    with gs.trace() as t:
+        results = gs.contiguous([x[R], many_axes])
+    assert_same(results[0], x[R].copy())
+    assert_same(results[1], many_axes.copy())
+    assert sorted(launch.executor for launch in t.launches) == ["host", "numpy"]
+
+
+@compiled
+def test_a_copy_goes_on_where_no_thread_can_be_started():
+    """In a process of its own, which has no address space left for a thread's stack."""
+    code = """
+import re, resource
+import numpy as np
+import gpuslice as gs
+x = np.arange(64 << 20, dtype=np.uint32).view(np.uint8)[: 64 << 20]
+out = np.ones_like(x)
+used = int(re.search(r"VmSize:\\s+(\\d+)", open("/proc/self/status").read())[1]) << 10
+resource.setrlimit(resource.RLIMIT_AS, (used + (20 << 20),) * 2)
+gs.contiguous(x[::-1], out=out)
+assert (out[: 1 << 20] == x[-1 : -(1 << 20) - 1 : -1]).all() and (out[-1000:] == x[:1000][::-1]).all()
+"""
+    environment = os.environ | {"GPUSLICE_NUM_THREADS": "8", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_many_views_that_have_nothing_in_common():
+    x = items(200_000)
+    views = [x[: 20 * (k + 1) : k + 1] for k in range(2000)]
+    for result, view in zip(gs.contiguous(views), views, strict=True):
+        assert_same(result, view.copy())
+    outs = [np.empty(1, np.uint8) for _ in range(3000)]
+    assert gs.split(x[:3000], [1] * 3000, out=outs)[2999] == x[2999]
 
 
 def test_without_kernels_numpy_does_it_all(monkeypatch):
@@ -249,7 +292,7 @@ def parts_of(shape, count):
 
 
 def test_more_parts_than_a_table_holds_are_more_launches():
-    (launch,) = plan(parts_of((5, 7), 3000), 1)
+    (launch,), _ = plan(parts_of((5, 7), 3000), 1)
     assert [packed.capacity for packed in pack(launch, CUDA_32)] == [1152, 1152, 1152]
     assert [packed.capacity for packed in pack(launch, CUDA_64)] == [800, 800, 800, 800]
     assert [len(packed.launch.parts) for packed in pack(launch, CUDA_32)] == [1152, 1152, 696]
@@ -257,14 +300,14 @@ def test_more_parts_than_a_table_holds_are_more_launches():
     for dialect in (CUDA_32, CUDA_64):
         for packed in pack(launch, dialect):
             assert len(packed.fill([0] * 3000, [0] * 3000)) <= 32764
-        (small,) = plan(parts_of((5, 7), dialect.capacities[-2]), 1)
+        (small,), _ = plan(parts_of((5, 7), dialect.capacities[-2]), 1)
         (packed,) = pack(small, dialect)
         assert len(packed.fill([0] * 3000, [0] * 3000)) <= 4096
 
 
 def test_the_index_follows_the_span_and_not_the_size():
     def launch(stride):
-        return plan([Part(0, (stride, 1), 0, (64, 1), (3, 64))], 1)[0]
+        return plan([Part(0, (stride, 1), 0, (64, 1), (3, 64))], 1)[0][0]
 
     assert index_bits(launch(2**29)) == 32
     assert index_bits(launch(2**31)) == 64
@@ -275,7 +318,7 @@ def test_a_plan_is_integers_from_a_region():
     """A region, strides and a plan fit together without an array."""
     region = slice_region((10, 20), [9, 0], [-99, 20], [0, 1], [-1, 2])
     strides = tuple(stride * step for stride, step in zip((20, 1), region.step, strict=True))
-    (launch,) = plan([Part(180, strides, 0, (10, 1), region.shape)], 1)
+    (launch,), _ = plan([Part(180, strides, 0, (10, 1), region.shape)], 1)
     assert (launch.kind, launch.width, launch.variant, launch.counts(0)) == ("rows", 1, 2, (10, 10))
 
 

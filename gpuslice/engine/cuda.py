@@ -28,10 +28,8 @@ def copy(pairs: Pairs) -> None:
         return generic.copy(pairs)  # the kernels are CUDA's
     for size, members in by_itemsize(pairs):
         with members[0][0].array.device:
-            prepared = prepare(members, size, _pointer, _pack)
-            if prepared is None:
-                generic.copy(members)
-                continue
+            prepared, left = prepare(members, size, _pointer, _pack)
+            generic.copy(left)
             for packed, parameters, moved in prepared:
                 _launch(packed, parameters)
                 if is_tracing():

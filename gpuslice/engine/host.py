@@ -20,6 +20,7 @@ _KINDS = {"rows": 0, "planes": 1, "rearranged": 2, "tiles": 3}
 _STREAM_BYTES = 1 << 23
 # Starting a thread costs as much as copying some hundred kilobytes.
 _BYTES_A_THREAD = 1 << 22
+_MOST_THREADS = 256
 # Below this NumPy is done before a plan is looked up.
 _SMALL_BYTES = 1 << 12
 
@@ -59,7 +60,7 @@ def threads() -> int:
     for name in ("GPUSLICE_NUM_THREADS", "OMP_NUM_THREADS"):
         value = os.environ.get(name, "").partition(",")[0]
         if value.isdecimal() and int(value) > 0:
-            return int(value)
+            return min(int(value), _MOST_THREADS)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -82,9 +83,8 @@ def _takes(source: View, target: View) -> bool:
 
 
 def _copy(pairs: Pairs, size: int) -> None:
-    prepared = prepare(pairs, size, _pointer, _pack)
-    if prepared is None:
-        return generic.copy(pairs, "numpy", "copyto")
+    prepared, left = prepare(pairs, size, _pointer, _pack)
+    generic.copy(left, "numpy", "copyto")
     for packed, parameters, moved in prepared:
         launch = packed.launch
         workers = min(threads(), moved // _BYTES_A_THREAD) if moved >= 2 * _BYTES_A_THREAD else 1
@@ -93,7 +93,6 @@ def _copy(pairs: Pairs, size: int) -> None:
         )
         if is_tracing():
             record_launch(Launch("host", launch.name, VECTOR, packed.blocks, moved, moved))
-    return None
 
 
 def _pointer(array: Array) -> int:

@@ -11,6 +11,8 @@ from gpuslice.engine.plan import MAX_CHANNELS, Launch, Part, plan
 from gpuslice.engine.view import View
 
 _ALIGNMENT = 64
+# Plans of more parts are made anew each time: they are seldom asked for twice, and each holds megabytes.
+_CACHED_PARTS = 64
 
 Pairs = Sequence[tuple[View, View]]
 # Packs a launch of parts whose addresses are reduced to their alignment; the last argument is its bytes.
@@ -34,8 +36,10 @@ def by_itemsize(pairs: Pairs) -> Iterator[tuple[int, Pairs]]:
     yield from sizes.items()
 
 
-def prepare(pairs: Pairs, size: int, pointer: Callable[[Array], int], packer: Packer) -> list[Prepared] | None:
-    """Give the launches that copy each source to its target; None where kernels can't.
+def prepare(
+    pairs: Pairs, size: int, pointer: Callable[[Array], int], packer: Packer
+) -> tuple[list[Prepared], list[tuple[View, View]]]:
+    """Give the launches that copy each source to its target, and the pairs that kernels can't copy.
 
     Parameters
     ----------
@@ -55,10 +59,10 @@ def prepare(pairs: Pairs, size: int, pointer: Callable[[Array], int], packer: Pa
         targets.append(address)
         geometry.append((source_strides, target_strides, source.region.shape))
     aligned = tuple([target % _ALIGNMENT for target in targets])
-    planned = _planned(packer, size, tuple(geometry), _alignment(sources), aligned)
-    if planned is None:
-        return None
-    return [Prepared(packed, packed.fill(sources, targets), moved) for packed, moved in planned]
+    planner = _planned if len(pairs) <= _CACHED_PARTS else _planned.__wrapped__
+    planned, left = planner(packer, size, tuple(geometry), _alignment(sources), aligned)
+    prepared = [Prepared(packed, packed.fill(sources, targets), moved) for packed, moved in planned]
+    return prepared, [pairs[i] for i in left]
 
 
 def _place(view: View, pointer: Callable[[Array], int]) -> tuple[int, tuple[int, ...]]:
@@ -81,18 +85,16 @@ def _alignment(sources: Sequence[int]) -> tuple[int, ...]:
 @lru_cache(maxsize=512)
 def _planned(
     packer: Packer, size: int, geometry: tuple[Geometry, ...], sources: tuple[int, ...], targets: tuple[int, ...]
-) -> list[tuple[Packed, int]] | None:
+) -> tuple[list[tuple[Packed, int]], list[int]]:
     """Plan and pack; addresses are reduced to what matters of them."""
     parts = [
         Part(source, strides, target, target_strides, shape)
         for source, target, (strides, target_strides, shape) in zip(sources, targets, geometry, strict=True)
     ]
-    launches = plan(parts, size)
-    if launches is None:
-        return None
+    launches, left = plan(parts, size)
 
     def moved(launch: Launch) -> int:
         return sum(prod(parts[i].shape) for i in launch.parts) * size
 
     packed = [one for launch in launches for one in packer(launch, parts, moved(launch))]
-    return [(one, moved(one.launch)) for one in packed]
+    return [(one, moved(one.launch)) for one in packed], left

@@ -85,7 +85,7 @@ class Fuzz:
 
     def view(self, memory, offset, shape, strides, itemsize):
         """View part of a memory as items of so many bytes."""
-        return np.ndarray(shape, f"V{itemsize}", memory.bytes, offset, strides)
+        return np.ndarray(shape, f"V{itemsize}", memory.bytes, offset if prod(shape) else 0, strides)
 
     def parts(self, itemsize):
         """Draw sources of parts: one view, the pieces of a split, channels, or views that have nothing in common."""
@@ -115,11 +115,12 @@ class Fuzz:
         if form == "transposed" and self.random.random() < 0.5:
             whole = whole[::-1] if self.random.random() < 0.5 else whole[:, ::-1, 1:]
         if form in ("one", "mixed", "transposed") or (form == "channels" and self.random.random() < 0.5):
+            axis = None
             views = [whole] if form != "mixed" else [whole, whole[..., ::-1], whole[::-1], whole[..., : shape[-1] // 2]]
         else:
             axis = len(shape) - 1 if form == "channels" else self.random.randrange(len(shape))
             views = np.split(whole, self.cuts(shape[axis], form), axis=axis)
-        return memory, views
+        return memory, views, axis
 
     def cuts(self, dim, form):
         """Draw where to split an axis."""
@@ -130,8 +131,15 @@ class Fuzz:
             return [dim // pieces * i for i in range(1, pieces)]
         return sorted(self.random.randrange(dim + 1) for _ in range(pieces - 1))
 
-    def targets(self, views, itemsize):
-        """Allocate a target a view: contiguous, or of any strides, or side by side in one array."""
+    def targets(self, views, itemsize, axis=None):
+        """Allocate a target a view: contiguous, or of any strides, or side by side in one array along ``axis``."""
+        if axis is not None and self.random.random() < 0.2:
+            shape = list(views[0].shape)
+            shape[axis] = sum(view.shape[axis] for view in views)
+            strides, offset, span = self.layout(shape, itemsize)
+            memory = Memory(self.cuda, span)
+            starts = [sum(view.shape[axis] for view in views[:i]) for i in range(len(views))]
+            return [(memory, offset + start * strides[axis], strides) for start in starts]
         strided = len(views) == 1 and self.random.random() < 0.25
         targets = []
         for view in views:
@@ -151,15 +159,16 @@ class Fuzz:
             for v, (memory, offset, strides) in zip(views, targets, strict=True)
         ]
         expected = []
-        for view, target, (memory, _, _) in zip(views, written, targets, strict=True):
+        for memory, _, _ in targets:
             memory.bytes[:] = POISON
+        for view, target in zip(views, written, strict=True):
             target[...] = view
-            expected.append(memory.bytes.copy())
+        expected = [memory.bytes.copy() for memory, _, _ in targets]
         parts = [
             Part(address(v), v.strides, address(t), t.strides, v.shape) for v, t in zip(views, written, strict=True)
         ]
-        launches = plan(parts, itemsize)
-        if launches is None:
+        launches, left = plan(parts, itemsize)
+        if left:
             self.counts["too many axes"] += 1
             return
         if self.few and max(map(index_bits, launches), default=32) == 64:
@@ -203,9 +212,9 @@ class Fuzz:
     def once(self):
         """Try three random plans of the same sources."""
         itemsize = self.random.choice(ITEMSIZES)
-        memory, views = self.parts(itemsize)
+        memory, views, axis = self.parts(itemsize)
         for _ in range(3):
-            self.check(itemsize, views, self.targets(views, itemsize))
+            self.check(itemsize, views, self.targets(views, itemsize, axis))
         del memory
 
     def sparse(self):

@@ -17,16 +17,18 @@ __all__ = ["MAX_CHANNELS", "MAX_RANK", "VECTOR", "Axis", "Launch", "Part", "plan
 MAX_RANK = 8
 
 
-def plan(parts: Sequence[Part], itemsize: int) -> list[Launch] | None:
-    """Give the launches that copy all parts; None where an array keeps more axes than the kernels have.
+def plan(parts: Sequence[Part], itemsize: int) -> tuple[list[Launch], list[int]]:
+    """Give the launches that copy the parts, and the parts that kernels can't take, since they keep too many axes.
 
     Only alignments matter, to 64 bytes, and distances of up to MAX_CHANNELS sources: a plan holds for all parts that
     have the same.
     """
-    launches = []
+    launches: list[Launch] = []
+    left: list[int] = []
     for group in groups_of(parts, itemsize):
         launch = widened(merged(ordered(reduced(group, parts, itemsize))), parts)
         if len(launch.axes) > MAX_RANK:
-            return None
-        launches.append(classified(launch, parts))
-    return launches
+            left += launch.parts
+        else:
+            launches.append(classified(launch, parts))
+    return launches, left

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
+# How many groups a part is tried with.
+_TRIED = 8
+
 
 class Part(NamedTuple):
     """A view and its target: addresses and byte strides."""
@@ -90,11 +93,13 @@ class Group:
         """Add a part if it fits."""
         if flat != self.flat or len(part.shape) != len(self.strides):
             return False
-        if not flat and (part.target_strides, part.shape) != (self.first.target_strides, self.first.shape):
-            return False
         differing = [k for k, (n, m) in enumerate(zip(part.shape, self.first.shape, strict=True)) if n != m]
         if len(differing) > 1 or (differing and self.varying not in (None, differing[0])):
             return False
+        if not flat and part.target_strides != self.first.target_strides:
+            return False
+        if not flat and differing and part.target_strides[differing[0]] < 0:
+            return False  # turned round, each part would begin elsewhere
         given = [stride if n > 1 else None for n, stride in zip(part.shape, part.source_strides, strict=True)]
         for known, stride in zip(self.strides, given, strict=True):
             if None not in (known, stride) and known != stride:
@@ -121,7 +126,8 @@ def groups_of(parts: Sequence[Part], itemsize: int) -> list[Group]:
     for index, part in enumerate(parts):
         if prod(part.shape):
             flat = _is_flat(part.shape, part.target_strides, itemsize)
-            if not any(group.add(index, part, flat) for group in groups):
+            # The latest groups alone, so that views which have nothing in common cost no more than their number.
+            if not any(group.add(index, part, flat) for group in groups[: -_TRIED - 1 : -1]):
                 groups.append(Group(part, flat))
                 groups[-1].add(index, part, flat)
     return groups
