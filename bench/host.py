@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 import time
+from pathlib import Path
 from statistics import median
 
 os.environ["GPUSLICE_NUM_THREADS"] = "1"
@@ -67,6 +68,16 @@ def shares(views, targets, source, target):
     return median(ours), median(numpys)
 
 
+def processor():
+    """Name the processor and how many there are."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.partition(": ")[2] for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        model = platform.machine()
+    return f"{model}, {os.cpu_count()} processors"
+
+
 def main(mebibytes):
     """Print the table."""
     source = np.random.default_rng(0).integers(0, 256, mebibytes << 20, np.uint8)
@@ -75,9 +86,7 @@ def main(mebibytes):
     for width in DTYPES:
         for name, views, targets in cases(source, target, width):
             table.setdefault(name, {})[width] = shares(views, targets, source, target)
-    print(
-        f"{mebibytes} MiB, {platform.processor() or platform.machine()}, Python {platform.python_version()}, ", end=""
-    )
+    print(f"{mebibytes} MiB, {PROC}, Python {platform.python_version()}, ", end="")
     print(
         f"NumPy {np.__version__}, kernels {host.instruction_set() or 'not built'}; gpuslice / NumPy, 1.00 = np.copyto\n"
     )

@@ -58,6 +58,7 @@ struct Host {
     if constexpr (Width == 8) return gathered<uint64_t>(source, stride, std::make_integer_sequence<int, 2>{});
     if constexpr (Width == 4) return gathered<uint32_t>(source, stride, std::make_integer_sequence<int, 4>{});
     uint64_t half[2] = {0, 0};
+#pragma GCC unroll 16
     for (int i = 0; i < kVectorBytes / Width; ++i) {
       uint64_t bits = 0;
       memcpy(&bits, source + i * stride, Width);

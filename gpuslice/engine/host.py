@@ -105,9 +105,10 @@ def _pack(launch: Planned, parts: Sequence[Part], moved: int) -> list[Packed]:
 
 
 def _streams(launch: Planned, parts: Sequence[Part], moved: int) -> bool:
-    """Tell whether stores should go past the caches: into large targets, by runs that keep whole vectors aligned."""
+    """Tell whether stores should go past the caches: into large targets, by runs of whole vectors."""
+    # What a run leaves of a cache line would be written twice, and slowly.
     if moved < _STREAM_BYTES or launch.kind == "tiles":
         return False
     run = min(launch.axes[-1].counts) * launch.item_bytes
     aligned = len({parts[i].target % VECTOR for i in launch.parts}) == 1
-    return aligned and (run % VECTOR == 0 or run >= 1024)
+    return aligned and run % VECTOR == 0
