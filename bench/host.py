@@ -86,10 +86,10 @@ def main(mebibytes):
     for width in DTYPES:
         for name, views, targets in cases(source, target, width):
             table.setdefault(name, {})[width] = shares(views, targets, source, target)
-    print(f"{mebibytes} MiB, {PROC}, Python {platform.python_version()}, ", end="")
-    print(
-        f"NumPy {np.__version__}, kernels {host.instruction_set() or 'not built'}; gpuslice / NumPy, 1.00 = np.copyto\n"
-    )
+    built = host.instruction_set() or "not built"
+    versions = f"Python {platform.python_version()}, NumPy {np.__version__}, kernels {built}"
+    print(f"{time.strftime('%Y-%m-%d')}, {processor()}, {versions}, {mebibytes} MiB")
+    print("gpuslice / NumPy; 1.00 is np.copyto\n")
     print("| case |" + "".join(f" {width} B |" for width in DTYPES))
     print("|---|" + "---:|" * len(DTYPES))
     for name, row in table.items():
