@@ -68,9 +68,15 @@ class Packed:
         """Give the parameters for the addresses of all parts of the plan."""
         launch = self.launch
         ahead, behind, parts = launch.source_offset, launch.target_offset, launch.parts
+        if self.capacity == 1:  # most calls; nothing else here costs as much as the lists below
+            (part,) = parts
+            return self.head + _PAIR.pack(sources[part] + ahead, targets[part] + behind) + self.tail
         spare = [0] * (self.capacity - len(parts))
         source, target = [sources[i] + ahead for i in parts], [targets[i] + behind for i in parts]
         return self.head + _addresses(2 * self.capacity).pack(*source, *spare, *target, *spare) + self.tail
+
+
+_PAIR = struct.Struct("<2Q")
 
 
 @cache
