@@ -34,6 +34,7 @@ def read_array(path: str, dtype: str | None = None) -> Array:
     """
     array = _load(path)
     if not isinstance(array, np.ndarray):
+        array.close()
         raise ValueError(f"{path}: holds several arrays; one is wanted")
     return _typed(array, path, dtype)
 

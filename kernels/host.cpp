@@ -5,7 +5,7 @@
 
 #include "host.h"
 
-#include <system_error>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -157,13 +157,14 @@ __attribute__((visibility("default"))) void gpuslice_copy(int kind, int width, i
   const Index share = (blocks + threads - 1) / threads;
   Index started = blocks;  // the blocks from here on have a thread; the last shares are given away first
   try {
+    workers.reserve(threads - 1);
     for (int i = threads - 1; i > 0; --i) {
       const Index first = i * share;
       if (first >= started) continue;
       workers.emplace_back(run_blocks, kind, width, variant, packed, first, started);
       started = first;
     }
-  } catch (const std::system_error&) {  // no more threads to be had: the calling one does what is left
+  } catch (const std::exception&) {  // no more threads to be had: the calling one does what is left
   }
   run_blocks(kind, width, variant, packed, 0, started);
   for (std::thread& worker : workers) worker.join();

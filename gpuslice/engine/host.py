@@ -66,9 +66,11 @@ def threads() -> int:
 
 def copy(pairs: Pairs) -> None:
     """Copy each source view to its target view, which has the same shape."""
-    taken = [pair for pair in pairs if _takes(*pair)]
-    if len(taken) < len(pairs):
-        generic.copy([pair for pair in pairs if not _takes(*pair)], "numpy", "copyto")
+    taken: list[tuple[View, View]] = []
+    left: list[tuple[View, View]] = []
+    for pair in pairs:
+        (taken if _takes(*pair) else left).append(pair)
+    generic.copy(left, "numpy", "copyto")
     for size, members in by_itemsize(taken):
         if len(members) == 1 and prod(members[0][0].shape) * size < _SMALL_BYTES:
             generic.copy(members, "numpy", "copyto")

@@ -66,7 +66,6 @@ def widened(launch: Launch, parts: Sequence[Part]) -> Launch:
         width = wider
         inner = Axis(tuple(count // 2 for count in inner.counts), width, width)
     axes = (*outer, inner) if inner.counts != (1,) or not outer else tuple(outer)
-    flat_or_dense = launch.flat or axes[-1].target == width
-    if not flat_or_dense:
-        axes = (*axes, Axis((1,), width, width))
+    if not launch.flat and axes[-1].target != width:
+        axes = (*axes, Axis((1,), width, width))  # what was the run is an item now; the next axis is none
     return replace(launch, width=width, axes=axes)
