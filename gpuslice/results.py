@@ -43,7 +43,7 @@ def deliver(
         engine.copy_into(views, outs)
         return list(outs)
     if copy is True:
-        return engine.dense(views, one_block=one_block)
+        return engine.dense_in_one_block(views) if one_block else engine.dense(views)
     if copy is False and not all(map(engine.gives_views, views)):
         raise ValueError(f"copy=False, but {_library(views[0].xp)} cannot give this result as a view")
     return [engine.read(view) for view in views]

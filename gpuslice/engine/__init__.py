@@ -13,7 +13,18 @@ from gpuslice.engine import generic, host
 from gpuslice.engine.trace import Launch, Trace, is_tracing, record_allocation, trace
 from gpuslice.engine.view import Joined, View
 
-__all__ = ["Joined", "Launch", "Trace", "View", "copy_into", "dense", "gives_views", "read", "trace"]
+__all__ = [
+    "Joined",
+    "Launch",
+    "Trace",
+    "View",
+    "copy_into",
+    "dense",
+    "dense_in_one_block",
+    "gives_views",
+    "read",
+    "trace",
+]
 
 # CuPy's pool rounds to it, so that outputs in one block are aligned like outputs apart.
 _BLOCK_ALIGNMENT = 512
@@ -24,19 +35,26 @@ read = generic.read
 gives_views = generic.gives_views
 
 
-def dense(values: Sequence[View | Joined], *, one_block: bool = False) -> list[Array]:
+def dense(values: Sequence[View | Joined]) -> list[Array]:
     """Copy each value to a fresh, C-contiguous array of its own library, dtype and device.
 
     Parameters
     ----------
     values : sequence of View or Joined
-    one_block : bool
-        Take all results, of one dtype and device, from one allocation.
     """
     # An empty array that is written, never asarray(copy=True), which keeps Fortran order.
-    targets = _allocate_block(values) if one_block else [_allocate(value) for value in values]
+    targets = [_allocate(value) for value in values]
     copy_into(values, targets)
     return [read(value) if target is None else target for value, target in zip(values, targets, strict=True)]
+
+
+def dense_in_one_block(views: Sequence[View]) -> list[Array]:
+    """Do as `dense` with views of one array, but take all results from one allocation."""
+    if not views or is_immutable(views[0].xp):
+        return dense(views)
+    targets = _allocate_block(views)
+    copy_into(views, targets)
+    return targets
 
 
 def copy_into(values: Sequence[View | Joined], targets: Sequence[Array | None]) -> None:
@@ -72,17 +90,15 @@ def _allocate(value: View | Joined) -> Array | None:
     return target
 
 
-def _allocate_block(values: Sequence[View | Joined]) -> list[Array | None]:
-    if not values or is_immutable(values[0].xp):
-        return [None] * len(values)
-    first = values[0]
-    unit = max(1, _BLOCK_ALIGNMENT // max(1, itemsize(first.xp.empty((0,), dtype=first.dtype, device=first.device))))
-    ends = list(accumulate(-(-prod(value.shape) // unit) * unit for value in values))
+def _allocate_block(views: Sequence[View]) -> list[Array]:
+    first = views[0]
+    unit = max(1, _BLOCK_ALIGNMENT // max(1, itemsize(first.array)))
+    ends = list(accumulate(-(-prod(view.shape) // unit) * unit for view in views))
     block = first.xp.empty((ends[-1],), dtype=first.dtype, device=first.device)
     if is_tracing():
         record_allocation(ends[-1] * itemsize(block))
     starts = [0, *ends[:-1]]
     return [
-        first.xp.reshape(block[start : start + prod(value.shape)], value.shape)
-        for start, value in zip(starts, values, strict=True)
+        first.xp.reshape(block[start : start + prod(view.shape)], view.shape)
+        for start, view in zip(starts, views, strict=True)
     ]

@@ -34,6 +34,10 @@ class Dialect:
     index_bits: int = 64
     capacities: tuple[int, ...] = ()
 
+    def in_small_parameters(self) -> "Dialect":
+        """Give the dialect for devices and drivers that take 4,096 bytes of parameters."""
+        return replace(self, capacities=self.capacities[:-1])
+
 
 HOST = Dialect(1 << 16, {1: 128, 2: 64, 4: 64, 8: 64, 16: 64})
 # The largest tables are what fits into 32,764 bytes of parameters, the ones before them into 4,096.

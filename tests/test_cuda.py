@@ -1,0 +1,266 @@
+"""What is CUDA's own: streams, threads, capture, devices, memory, and errors on the way to a launch."""
+
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+from arrays import assert_same
+from test_engine import items
+
+import gpuslice as gs
+
+pytestmark = pytest.mark.gpu
+
+R = slice(None, None, -1)
+
+
+@pytest.fixture
+def cp():
+    """CuPy, imported where a test needs it only."""
+    import cupy
+
+    return cupy
+
+
+@pytest.fixture
+def cuda(cp):
+    """The executor."""
+    from gpuslice.engine import cuda
+
+    return cuda
+
+
+def backward(data, out=None):
+    """Turn the last axis round."""
+    return gs.slice(data, [-1], [-(1 << 40)], [-1], [-1], out=out)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "f2", "u4", "f8", "c8", "c16", ml_dtypes.bfloat16])
+def test_every_width_of_item(cp, dtype):
+    x = items(3, 500, np.dtype(dtype).itemsize).view(dtype)[..., 0] if dtype != "?" else items(3, 500) > 127
+    for view in (x, x[:, R], x[:, ::3], x[:, 7:], x.T):
+        with gs.trace() as t:
+            result = gs.contiguous(cp.asarray(x)[:, R][:, R] if view is x else on_device(cp, x, view))
+        assert_same(result, np.ascontiguousarray(view), like=cp.asarray(view))
+        assert [launch.executor for launch in t.launches] == ["cuda"]
+
+
+def on_device(cp, x, view):
+    """Give the same view of a device's copy of ``x``."""
+    offset = view.__array_interface__["data"][0] - x.__array_interface__["data"][0]
+    copied = cp.asarray(x)
+    return cp.ndarray(view.shape, view.dtype, copied.data + offset, strides=view.strides)
+
+
+def test_work_goes_to_the_current_stream_and_a_replay_reads_what_is_there(cp):
+    """Captured, not run; and a call of another shape between two replays leaves the first one's parameters alone."""
+    x, y = cp.asarray(items(64, 256)), cp.asarray(items(40, 1000, dtype="u4"))
+    out, other = cp.empty_like(x), cp.empty_like(y)
+    parts = [cp.empty((64, n), cp.uint8) for n in (100, 1, 155)]
+    gs.split(x, [100, 1, 155], axis=1, out=parts)
+    backward(x, out=out)  # kernels are compiled before they are captured
+    out[...] = 0
+    stream = cp.cuda.Stream(non_blocking=True)
+    cp.cuda.Device().synchronize()
+    with stream:
+        stream.begin_capture()
+        backward(x, out=out)
+        gs.split(x, [100, 1, 155], axis=1, out=parts)
+        graph = stream.end_capture()
+    assert not out.get().any()
+    for seed in (1, 2):
+        fresh = np.random.default_rng(seed).integers(0, 256, x.shape, np.uint8)
+        x.set(fresh)
+        cp.cuda.Device().synchronize()
+        graph.launch(stream)
+        stream.synchronize()
+        assert_same(out, np.ascontiguousarray(fresh[:, R]), like=x)
+        for part, expected in zip(parts, np.split(fresh, [100, 101], axis=1), strict=True):
+            assert_same(part, np.ascontiguousarray(expected), like=x)
+        with stream:
+            assert_same(backward(y, out=other), np.ascontiguousarray(y.get()[:, R]), like=y)
+
+
+def test_streams_wait_for_each_other_by_events(cp):
+    x = cp.asarray(items(512, 4096))
+    first, second = cp.cuda.Stream(non_blocking=True), cp.cuda.Stream(non_blocking=True)
+    middle, out = cp.empty_like(x), cp.empty_like(x)
+    cp.cuda.Device().synchronize()
+    for _ in range(5):
+        with first:
+            backward(x, out=middle)
+            done = first.record()
+        with second:
+            second.wait_event(done)
+            gs.slice(middle, [-1], [-1000], [0], [-1], out=out)
+        second.synchronize()
+        assert (out.get() == x.get()[R, R]).all()
+
+
+def test_threads_share_nothing(cp):
+    wrong = []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        with cp.cuda.Stream(non_blocking=True) as stream:
+            for _ in range(40):
+                x = rng.integers(0, 256, (int(rng.integers(1, 40)), int(rng.integers(1, 400))), np.uint8)
+                cut = int(rng.integers(0, x.shape[1] + 1))
+                data = cp.asarray(x)
+                result = [*gs.split(data, [cut, x.shape[1] - cut], axis=1), backward(data)]
+                stream.synchronize()
+                expected = [x[:, :cut], x[:, cut:], x[:, R]]
+                wrong.extend(1 for a, b in zip(result, expected, strict=True) if (a.get() != b).any())
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_nothing_is_allocated_but_the_outputs(cp):
+    x = cp.asarray(items(64, 1024))
+    backward(x)
+    asked = []
+
+    def allocate(size):
+        asked.append(size)
+        return cp.get_default_memory_pool().malloc(size)
+
+    with cp.cuda.using_allocator(allocate):
+        backward(x)
+        assert asked == [x.nbytes]
+        asked.clear()
+        gs.split(x, num_outputs=4, axis=1)
+        assert asked == [x.nbytes // 4] * 4
+        asked.clear()
+        parts = gs.split(x, num_outputs=16, axis=1)
+        assert len(asked) == 1
+        assert all(part.data.ptr % 512 == 0 and part.flags.c_contiguous for part in parts)
+        asked.clear()
+        gs.split(x, num_outputs=16, axis=1, one_block=False)
+        assert len(asked) == 16
+        asked.clear()
+        gs.split(x, num_outputs=16, axis=1, out=parts)
+        assert asked == []
+
+
+def test_out_may_be_strided_and_lie_anywhere(cp):
+    x = items(50, 201)
+    for dtype in ("u1", "u2", "u4"):
+        data = cp.asarray(x.astype(dtype))
+        for make in (
+            lambda memory: memory[1 : 1 + x.size].reshape(x.shape),
+            lambda memory: memory[: 2 * x.size].reshape(50, 402)[:, ::-2],
+            lambda memory: memory[3 : 3 + x.size].reshape(x.shape[::-1]).T,
+        ):
+            memory = cp.zeros(3 * x.size, dtype)
+            out = make(memory)
+            assert backward(data, out=out) is out
+            assert (out.get() == x[:, R].astype(dtype)).all()
+            rest = memory.get()
+            make(rest)[...] = 0
+            assert not rest.any()
+
+
+def test_more_than_4_gibibytes(cp):
+    size = (1 << 32) + 4099
+    free, _ = cp.cuda.runtime.memGetInfo()
+    if free < 2.5 * size:
+        pytest.skip(f"needs {2.5 * size / 2**30:.0f} GiB of free device memory; {free / 2**30:.1f} are")
+    x = cp.zeros(size, cp.uint8)
+    places = cp.asarray([0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32, size - 1])
+    x[places] = cp.arange(1, 8, dtype=cp.uint8)
+    result = backward(x)
+    assert result[size - 1 - places].get().tolist() == list(range(1, 8))
+    assert int((result != 0).sum()) == 7
+    del result
+    left, right = gs.split(x, [2**32 - 1, 4100])
+    assert right[0] == 5
+    assert int((left != 0).sum()) == 4
+    del left, right
+    rows = x[: 1 << 32].reshape(1 << 16, 1 << 16)
+    assert bool((gs.contiguous(rows[::4096, ::-4096]) == rows[::4096, ::-4096]).all())
+
+
+def test_each_device_runs_its_own(cp):
+    if cp.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("needs two devices")
+    x = items(64, 1024)
+    with cp.cuda.Device(1):
+        data = cp.asarray(x)
+    result = backward(data)  # while device 0 is the current one
+    assert result.device.id == 1
+    assert_same(result, np.ascontiguousarray(x[:, R]), like=data)
+    with pytest.raises(ValueError, match="Slice-13: out must be on"):
+        backward(data, out=cp.empty_like(cp.asarray(x)))
+
+
+def test_too_large_a_result_loses_nothing(cp):
+    x = cp.asarray(items(1, 1000))
+    huge = cp.broadcast_to(x, (1 << 45, 1000))
+    with pytest.raises(cp.cuda.memory.OutOfMemoryError):
+        gs.contiguous(huge)
+    assert (x.get() == items(1, 1000)).all()
+    assert (backward(x).get() == items(1, 1000)[:, R]).all()
+
+
+def test_both_ways_to_pass_parameters_give_the_same(cp, cuda, monkeypatch):
+    x = items(64, 1000, dtype="u4")
+    results = [backward(cp.asarray(x))]
+    monkeypatch.setattr(cuda, "_buffer", None)
+    results.append(backward(cp.asarray(x)))
+    for result in results:
+        assert_same(result, np.ascontiguousarray(x[:, R]), like=cp.asarray(x))
+
+
+def test_small_parameters_take_more_launches(cp, cuda, monkeypatch):
+    x = items(3, 1000)
+    data = cp.asarray(x)
+    launches = []
+    for version in (12000, 13000):
+        monkeypatch.setattr(cuda, "_cuda_version", lambda version=version: version)
+        with gs.trace() as t:
+            parts = gs.split(data, num_outputs=1000, axis=1)
+        assert (cp.concatenate(parts, axis=1).get() == x).all()
+        launches.append(len(t.launches))
+    assert launches == [8, 1]
+
+
+@pytest.mark.parametrize("why", ["is_hip", "capability"])
+def test_devices_without_our_kernels_take_the_standards_way(cp, cuda, monkeypatch, why):
+    runtime = type("Runtime", (), {"is_hip": why == "is_hip", "getDevice": cp.cuda.runtime.getDevice})
+    monkeypatch.setattr(cuda.cupy.cuda, "runtime", runtime)
+    monkeypatch.setattr(cuda, "_capability", lambda device: 90 if why == "is_hip" else 61)
+    data = cp.asarray(items(64, 1000))
+    with gs.trace() as t:
+        result = backward(data)
+    assert {launch.executor for launch in t.launches} == {"generic"}
+    assert (result.get() == items(64, 1000)[:, R]).all()
+
+
+@pytest.mark.parametrize("broken", ["text", "nvrtc"])
+def test_a_kernel_that_cannot_be_had_leaves_out_as_it_was(cp, cuda, monkeypatch, broken, tmp_path):
+    x = cp.asarray(items(64, 1001))
+    out = cp.zeros_like(x)
+    cuda._kernel.cache_clear()
+    if broken == "text":
+        (tmp_path / "kernels").mkdir()
+        (tmp_path / "kernels" / "copy.cu").write_text("namespace gpuslice { this is no CUDA }")
+        monkeypatch.setattr(cuda, "_HERE", tmp_path / "engine")
+        expected = r"CUDA kernel gpuslice::rows<unsigned, 1, 1, -1> for device 0 does not compile: "
+    else:
+
+        def missing(**_):
+            raise RuntimeError("CuPy failed to load libnvrtc.so.13")
+
+        monkeypatch.setattr(cuda.cupy, "RawModule", missing)
+        expected = r"NVRTC or a part of it may be missing: pip install 'gpuslice\[cuda13\]'.*failed to load libnvrtc"
+    with pytest.raises(RuntimeError, match=expected):
+        backward(x, out=out)
+    assert not out.get().any()
+    monkeypatch.undo()
+    assert (backward(x, out=out).get() == x.get()[:, R]).all()
