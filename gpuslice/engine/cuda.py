@@ -153,7 +153,7 @@ def _cuda_version() -> int:
     """Give the version, such as 13020, that both the driver and NVRTC have."""
     with _nvrtc("kernels"):
         major, minor = cupy.cuda.nvrtc.getVersion()
-    return min(int(cupy.cuda.runtime.driverGetVersion()), major * 1000 + minor * 10)
+    return min(int(cupy.cuda.runtime.driverGetVersion()), int(major) * 1000 + int(minor) * 10)
 
 
 def _pointer(array: Array) -> int:
