@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# What a GPU is asked where one is found: the gpu tests, compute-sanitizer over a small fuzz, a quick benchmark. Under
+# five minutes; one JSON and one Markdown file. Needs no network: says which packages are missing, and takes wheels.
+# Usage: bench/device_check.sh [--output FOLDER] [--wheels FOLDER] [--python PYTHON]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+output=bench/results wheels="" python=python3
+while (($#)); do
+  case $1 in
+    --output) output=$2 ;;
+    --wheels) wheels=$2 ;;
+    --python) python=$2 ;;
+    *) echo "device_check.sh: unknown argument $1" >&2 && exit 2 ;;
+  esac
+  shift 2
+done
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for wheel in ${wheels:+"$wheels"/*.whl}; do
+  "$python" -m zipfile -e "$wheel" "$work/packages"
+done
+export PYTHONPATH="$PWD:$work/packages${PYTHONPATH:+:$PYTHONPATH}"
+"$python" -m bench.device_check "$output" "$work"

@@ -1,0 +1,68 @@
+"""What a result was measured on."""
+
+import os
+import platform
+import subprocess
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from gpuslice.engine import host
+
+_PACKAGES = ("gpuslice", "numpy", "torch", "onnxruntime", "onnxruntime-gpu", "onnx", "cupy-cuda12x", "cupy-cuda13x")
+
+
+def machine() -> dict[str, Any]:
+    """Describe processor, versions, commit and date."""
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "processor": processor(),
+        "kernels": host.instruction_set() or "not built",
+        "threads": os.environ.get("GPUSLICE_NUM_THREADS", ""),
+        "python": platform.python_version(),
+        "packages": {name: version for name in _PACKAGES if (version := _version(name))},
+        "commit": commit(),
+    }
+
+
+def processor() -> str:
+    """Name the processor and how many there are."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.partition(": ")[2] for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        model = platform.machine()
+    return f"{model}, {os.cpu_count()} processors"
+
+
+def gpu() -> dict[str, Any]:
+    """Describe the CUDA device."""
+    import cupy
+
+    runtime = cupy.cuda.runtime
+    properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return {
+        "name": properties["name"].decode(),
+        "capability": f"{properties['major']}.{properties['minor']}",
+        "memory_bytes": properties["totalGlobalMem"],
+        "l2_bytes": properties["l2CacheSize"],
+        "driver": runtime.driverGetVersion(),
+        "runtime": runtime.runtimeGetVersion(),
+    }
+
+
+def commit() -> str:
+    """Give the commit, with a + where files differ from it; empty outside a clone."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
