@@ -3,7 +3,7 @@
 import operator
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
 from types import ModuleType
 from typing import Any, TypeAlias, TypeGuard
@@ -14,6 +14,9 @@ import numpy as np
 # The Array API standard names no common base class, and dtypes differ by library.
 Array: TypeAlias = Any
 DType: TypeAlias = Any
+
+# What array_namespace gives for NumPy's arrays, which is asked too often to look it up.
+NUMPY: ModuleType = array_api_compat.array_namespace(np.empty(0))
 
 _INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
@@ -31,11 +34,12 @@ def namespace(array: Array, argument: str) -> ModuleType:
     TypeError
         ``array`` is no array, or one that says more than its items (a masked array).
     """
-    if type(array) is not np.ndarray:
-        if not is_array(array):
-            raise TypeError(f"{argument} must be an array; got {type(array).__name__}")
-        if isinstance(array, np.ma.MaskedArray):
-            raise TypeError(f"{argument} must not be a masked array, whose mask would be lost; got MaskedArray")
+    if type(array) is np.ndarray:
+        return NUMPY
+    if not is_array(array):
+        raise TypeError(f"{argument} must be an array; got {type(array).__name__}")
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{argument} must not be a masked array, whose mask would be lost; got MaskedArray")
     xp: ModuleType = array_api_compat.array_namespace(array)
     return xp
 
@@ -47,6 +51,12 @@ def base_array(array: Array) -> Array:
     return array
 
 
+def device(array: Array) -> object:
+    """Give the device of an array, as its library names it."""
+    return "cpu" if isinstance(array, np.ndarray) else array_api_compat.device(array)
+
+
+@cache
 def is_immutable(xp: ModuleType) -> bool:
     """Tell whether arrays of the namespace can't be written in place."""
     return bool(array_api_compat.is_jax_namespace(xp) or array_api_compat.is_dask_namespace(xp))
@@ -78,7 +88,7 @@ def itemsize(array: Array) -> int:
     return int(size)
 
 
-def integers(values: object, argument: str) -> list[int]:
+def integers(values: object, argument: str) -> tuple[int, ...]:
     """Read bounds, axes, steps or sizes as Python ints. Values on a device cost a synchronising read.
 
     Raises
@@ -88,14 +98,17 @@ def integers(values: object, argument: str) -> list[int]:
     ValueError
         An array that is not 1-D.
     """
-    if not isinstance(values, (list, tuple)):
+    if type(values) is not list and not isinstance(values, (list, tuple)):
         if is_array(values):
             if len(values.shape) != 1:
                 raise ValueError(f"{argument} must be 1-D; got shape {tuple(values.shape)}")
             return _read(values, argument)
         if not isinstance(values, Sequence) or isinstance(values, (str, bytes, bytearray)):
             raise TypeError(f"{argument} must be a sequence of ints or a 1-D integer array; got {_describe(values)}")
-    return [value if type(value) is int else integer(value, argument) for value in values]
+    for value in values:
+        if type(value) is not int:
+            return tuple([integer(value, argument) for value in values])
+    return tuple(values)
 
 
 def integer(value: object, argument: str) -> int:
@@ -137,13 +150,13 @@ def single_integer(value: object, argument: str) -> int:
     return integer(value, argument)
 
 
-def _read(array: Array, argument: str) -> list[int]:
+def _read(array: Array, argument: str) -> tuple[int, ...]:
     name = dtype_name(array.dtype)
     if name not in _INTEGERS:
         raise TypeError(f"{argument} must be of an integer dtype; got {name}")
     if hasattr(array, "tolist"):
-        return [int(value) for value in array.tolist()]
-    return [int(array[i]) for i in range(array.shape[0])]
+        return tuple(array.tolist())
+    return tuple([int(array[i]) for i in range(array.shape[0])])
 
 
 def _describe(value: object) -> str:

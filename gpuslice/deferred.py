@@ -4,22 +4,27 @@ The public functions copy the result at once; the graph runner goes on with it a
 """
 
 from collections.abc import Sequence as Values
+from functools import lru_cache
 from typing import TypeAlias
 
-import array_api_compat
 import numpy as np
 
 from gpuslice import rules
 from gpuslice.arrays import Array, dtype_name, integer, integers, is_array, namespace, single_integer
+from gpuslice.arrays import device as device_of
 from gpuslice.engine import Joined, View
 from gpuslice.sequence import Item, Sequence
 
 Ints: TypeAlias = Values[int] | Array
 
+# The same slices and splits of arrays of the same shape come again and again.
+_slice_region = lru_cache(maxsize=1024)(rules.slice_region)
+_split_regions = lru_cache(maxsize=256)(rules.split_regions)
+
 
 def sliced(view: View, starts: Ints, ends: Ints, axes: Ints | None = None, steps: Ints | None = None) -> View:
     """Give the slice of a view, not yet copied."""
-    region = rules.slice_region(
+    region = _slice_region(
         view.shape,
         integers(starts, "starts"),
         integers(ends, "ends"),
@@ -47,7 +52,7 @@ def split_parts(view: View, split: Ints | None, axis: int, num_outputs: int | No
 
 def parts(view: View, axis: int, sizes: Values[int]) -> list[View]:
     """Give consecutive parts of a view, not yet copied."""
-    return [view.part(region) for region in rules.split_regions(view.shape, axis, sizes)]
+    return [view.part(region) for region in _split_regions(view.shape, axis, tuple(sizes))]
 
 
 def split_items(view: View, split: Ints | int | None, axis: int, keepdims: int) -> list[View]:
@@ -116,7 +121,7 @@ def length_of(seq: Sequence) -> Array:
         return np.asarray(0, dtype=np.int64)
     item = seq[0]
     deferred = isinstance(item, (View, Joined))
-    xp, device = (item.xp, item.device) if deferred else (namespace(item, "item"), array_api_compat.device(item))
+    xp, device = (item.xp, item.device) if deferred else (namespace(item, "item"), device_of(item))
     return xp.asarray(len(seq), dtype=xp.int64, device=device)
 
 

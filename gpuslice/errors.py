@@ -27,13 +27,15 @@ class speaking_as:
 
 def speaks_as(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function so that its errors begin with ``name``."""
-    prefix = speaking_as(name)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            with prefix:
+            try:
                 return function(*args, **kwargs)
+            except (IndexError, TypeError, ValueError) as error:
+                error.args = (f"{name}: {error}",)
+                raise
 
         return call
 

@@ -1,6 +1,7 @@
 """From views to what ``copy=`` and ``out=`` ask for: dense arrays, views, or the caller's own arrays."""
 
 from collections.abc import Sequence
+from itertools import combinations
 from types import ModuleType
 
 import array_api_compat
@@ -8,12 +9,14 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from gpuslice import engine
-from gpuslice.arrays import Array, is_immutable, itemsize, namespace
+from gpuslice.arrays import Array, device, is_immutable, itemsize, namespace
 from gpuslice.engine import View
 
 # np.shares_memory answers exactly in time that may grow exponentially; past this much work two strided arrays whose
 # bounds overlap count as overlapping.
 _OVERLAP_WORK = 10_000
+# So many arrays are compared in pairs before it takes longer than to sort them.
+_FEW = 8
 
 
 def deliver(
@@ -74,22 +77,25 @@ def _check_out(view: View, out: Array) -> None:
         raise TypeError(f"out cannot be written: arrays of {_library(xp)} are immutable")
     if isinstance(out, np.generic) or (isinstance(out, np.ndarray) and not out.flags.writeable):
         raise ValueError("out must be writable; got a read-only array")
-    if (
-        isinstance(out, np.ndarray)
-        and out.size
-        and any(n > 1 and step == 0 for n, step in zip(out.shape, out.strides, strict=True))
-    ):
+    if isinstance(out, np.ndarray) and 0 in out.strides and out.size and _repeats(out):
         raise ValueError("out must not hold one item in several places; got an array with a stride of 0")
     if out.dtype != view.dtype:
         raise TypeError(f"out must be of dtype {view.dtype}; got {out.dtype}")
     if tuple(out.shape) != view.shape:
         raise ValueError(f"out must have shape {view.shape}; got {tuple(out.shape)}")
-    if array_api_compat.device(out) != view.device:
-        raise ValueError(f"out must be on {view.device}; got {array_api_compat.device(out)}")
+    if device(out) != view.device:
+        raise ValueError(f"out must be on {view.device}; got {device(out)}")
+
+
+def _repeats(out: Array) -> bool:
+    return any(n > 1 and step == 0 for n, step in zip(out.shape, out.strides, strict=True))
 
 
 def _any_overlap(arrays: Sequence[tuple[Array, bool]]) -> bool:
     """Tell whether arrays share memory, pairs of which at least one is written (says the bool)."""
+    if len(arrays) <= _FEW:
+        addresses = [(_addresses(array), written) for array, written in arrays]
+        return any((a or b) and _overlap(left, right) for (left, a), (right, b) in combinations(addresses, 2))
     spans = []
     for array, written in arrays:
         if 0 not in array.shape:

@@ -6,6 +6,7 @@ Errors name the argument; whoever calls adds the operator and its version.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 _SHOWN = 8
@@ -30,7 +31,8 @@ class Region(NamedTuple):
     shape: tuple[int, ...]
 
 
-def whole(shape: Sequence[int]) -> Region:
+@lru_cache(maxsize=1024)
+def whole(shape: tuple[int, ...]) -> Region:
     """Give the region of a whole array of the given shape."""
     rank = len(shape)
     return Region((0,) * rank, (1,) * rank, tuple(shape))
@@ -38,6 +40,8 @@ def whole(shape: Sequence[int]) -> Region:
 
 def compose(outer: Region, inner: Region) -> Region:
     """Give the region that ``inner``, a region of the result of ``outer``, means in the array ``outer`` is of."""
+    if outer is whole(outer.shape):
+        return inner
     first, step = [], []
     for outer_first, outer_step, inner_first, inner_step, count in zip(
         outer.first, outer.step, inner.first, inner.step, inner.shape, strict=True

@@ -1,14 +1,16 @@
 """The copy engine: any number of views become dense arrays. It knows strides and items, and has never heard of ONNX."""
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate, chain
+from functools import cache
+from itertools import accumulate
 from math import prod
+from types import ModuleType
 from typing import TypeAlias
 
 import array_api_compat
 import numpy as np
 
-from gpuslice.arrays import Array, is_immutable, itemsize
+from gpuslice.arrays import NUMPY, Array, is_immutable, itemsize
 from gpuslice.engine import generic, host
 from gpuslice.engine.trace import Launch, Trace, is_tracing, record_allocation, trace
 from gpuslice.engine.view import Joined, View
@@ -42,6 +44,9 @@ def dense(values: Sequence[View | Joined]) -> list[Array]:
     ----------
     values : sequence of View or Joined
     """
+    copies = host.small_copies(values)
+    if copies is not None:
+        return copies
     # An empty array that is written, never asarray(copy=True), which keeps Fortran order.
     targets = [_allocate(value) for value in values]
     copy_into(values, targets)
@@ -59,21 +64,20 @@ def dense_in_one_block(views: Sequence[View]) -> list[Array]:
 
 def copy_into(values: Sequence[View | Joined], targets: Sequence[Array | None]) -> None:
     """Copy each value into the target of its shape, where there is one."""
-    both = zip(values, targets, strict=True)
-    pairs = list(chain.from_iterable(value.pairs(target) for value, target in both if target is not None))
     executors: dict[Executor, list[tuple[View, View]]] = {}
-    for pair in pairs:
-        executors.setdefault(_executor(pair), []).append(pair)
-    for execute, members in executors.items():
-        execute(members)
+    for value, target in zip(values, targets, strict=True):
+        if target is not None:
+            executors.setdefault(_executor(value.xp), []).extend(value.pairs(target))
+    for execute, pairs in executors.items():
+        execute(pairs)
 
 
-def _executor(pair: tuple[View, View]) -> Executor:
-    """Choose who copies between two views."""
-    source, target = pair[0].array, pair[1].array
-    if isinstance(source, np.ndarray):
+@cache
+def _executor(xp: ModuleType) -> Executor:
+    """Choose who copies between arrays of a library."""
+    if xp is NUMPY:
         return host.copy
-    if array_api_compat.is_cupy_array(source) and source.dtype == target.dtype:
+    if array_api_compat.is_cupy_namespace(xp):
         from gpuslice.engine import cuda
 
         return cuda.copy
@@ -82,9 +86,12 @@ def _executor(pair: tuple[View, View]) -> Executor:
 
 def _allocate(value: View | Joined) -> Array | None:
     """Give an array to write to; None where the library's arrays are immutable and reading is all one can do."""
-    if is_immutable(value.xp):
+    if value.xp is NUMPY:  # whose wrapper for the standard's device= takes longer than a small copy
+        target = np.empty(value.shape, value.dtype)
+    elif is_immutable(value.xp):
         return None
-    target = value.xp.empty(value.shape, dtype=value.dtype, device=value.device)
+    else:
+        target = value.xp.empty(value.shape, dtype=value.dtype, device=value.device)
     if is_tracing():
         record_allocation(prod(value.shape) * itemsize(target))
     return target

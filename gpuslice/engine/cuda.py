@@ -42,7 +42,9 @@ def copy(pairs: Pairs) -> None:
     RuntimeError
         A kernel cannot be compiled; nothing is copied then.
     """
-    for size, members in by_itemsize(pairs):
+    alike = [pair for pair in pairs if pair[0].array.dtype == pair[1].array.dtype]
+    generic.copy([pair for pair in pairs if pair[0].array.dtype != pair[1].array.dtype])
+    for size, members in by_itemsize(alike):
         with members[0][0].array.device:
             device = cupy.cuda.runtime.getDevice()
             if not _takes_kernels(device):

@@ -1,6 +1,7 @@
 """The executor for any array library: a region becomes an Array API index, and the copy an assignment."""
 
 from collections.abc import Iterable
+from functools import cache, lru_cache
 from math import prod
 from types import EllipsisType, ModuleType
 
@@ -15,11 +16,11 @@ from gpuslice.rules import Region
 def copy(pairs: Iterable[tuple[View, View]], executor: str = "generic", kernel: str = "assign") -> None:
     """Copy each source view to its target view, which has the same shape. Nothing is done where there are no items."""
     for source, target in pairs:
-        count = prod(target.shape)
-        if not count:
+        if 0 in target.region.shape:
             continue
         target.array[index(target.region)] = read(source)
         if is_tracing():
+            count = prod(target.shape)
             read_bytes, written = count * itemsize(source.array), count * itemsize(target.array)
             record_launch(Launch(executor, kernel, None, None, read_bytes, written))
 
@@ -28,8 +29,8 @@ def read(value: View | Joined) -> Array:
     """Give a value as the library does when it is indexed: a view where it has views, else a new array."""
     if isinstance(value, Joined):
         return value.xp.concat([read(part) for part in value.parts], axis=value.axis)
-    region, backward = value.region, _backward_axes(value.region)
-    if backward and not _steps_backward(value.xp):
+    region = value.region
+    if not _steps_backward(value.xp) and (backward := _backward_axes(region)):
         forward = value.array[index(_forward(region))]
         return value.xp.flip(forward, axis=backward)
     return value.array[index(region)]
@@ -47,6 +48,7 @@ def gives_views(view: View) -> bool:
     )
 
 
+@lru_cache(maxsize=1024)
 def index(region: Region) -> tuple[slice | EllipsisType, ...]:
     """Give the index of a region, one slice an axis, in the range that array-api-strict accepts.
 
@@ -63,6 +65,7 @@ def _axis_slice(first: int, step: int, count: int) -> slice:
     return slice(first, stop if stop >= 0 else None, step)
 
 
+@cache
 def _steps_backward(xp: ModuleType) -> bool:
     return not array_api_compat.is_torch_namespace(xp)  # PyTorch refuses a negative step
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 
-from gpuslice.arrays import Array
+from gpuslice.arrays import NUMPY, Array
 from gpuslice.engine import generic
 from gpuslice.engine.packing import HOST, Packed, pack
 from gpuslice.engine.plan import VECTOR, Part
 from gpuslice.engine.plan import Launch as Planned
 from gpuslice.engine.prepare import Pairs, by_itemsize, prepare
-from gpuslice.engine.trace import Launch, is_tracing, record_launch
-from gpuslice.engine.view import View
+from gpuslice.engine.trace import Launch, is_tracing, record_allocation, record_launch
+from gpuslice.engine.view import Joined, View
 
 _KINDS = {"rows": 0, "planes": 1, "rearranged": 2, "tiles": 3}
 # Above this a target is not read again before it leaves the caches, so stores may as well go past them.
@@ -21,8 +21,9 @@ _STREAM_BYTES = 1 << 23
 # Starting a thread costs as much as copying some hundred kilobytes.
 _BYTES_A_THREAD = 1 << 22
 _MOST_THREADS = 256
-# Below this NumPy is done before a plan is looked up.
+# Below these NumPy is done before a plan is looked up.
 _SMALL_BYTES = 1 << 12
+_FEW_PARTS = 8
 
 
 def _library() -> ctypes.CDLL | None:
@@ -64,18 +65,40 @@ def threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def small_copies(values: Sequence[View | Joined]) -> list[Array] | None:
+    """Give NumPy's own copies of a few small views of NumPy arrays; None where the kernels are quicker."""
+    if len(values) > _FEW_PARTS:
+        return None
+    views: list[View] = []
+    size = 0
+    for value in values:
+        if value.xp is not NUMPY or isinstance(value, Joined):
+            return None
+        size += prod(value.region.shape) * value.array.itemsize
+        views.append(value)
+    if size >= _SMALL_BYTES:
+        return None
+    copies = [view.array[generic.index(view.region)].copy() for view in views]
+    if is_tracing():
+        for copy in copies:
+            record_allocation(copy.nbytes)
+            if copy.size:
+                record_launch(Launch("numpy", "copy", None, None, copy.nbytes, copy.nbytes))
+    return copies
+
+
 def copy(pairs: Pairs) -> None:
     """Copy each source view to its target view, which has the same shape."""
+    if len(pairs) <= _FEW_PARTS and sum([prod(s.region.shape) * s.array.itemsize for s, _ in pairs]) < _SMALL_BYTES:
+        return generic.copy(pairs, "numpy", "copyto")
     taken: list[tuple[View, View]] = []
     left: list[tuple[View, View]] = []
     for pair in pairs:
         (taken if _takes(*pair) else left).append(pair)
     generic.copy(left, "numpy", "copyto")
     for size, members in by_itemsize(taken):
-        if len(members) == 1 and prod(members[0][0].shape) * size < _SMALL_BYTES:
-            generic.copy(members, "numpy", "copyto")
-        else:
-            _copy(members, size)
+        _copy(members, size)
+    return None
 
 
 def _takes(source: View, target: View) -> bool:

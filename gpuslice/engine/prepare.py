@@ -9,6 +9,7 @@ from gpuslice.arrays import Array, itemsize
 from gpuslice.engine.packing import Packed
 from gpuslice.engine.plan import MAX_CHANNELS, Launch, Part, plan
 from gpuslice.engine.view import View
+from gpuslice.rules import Region
 
 _ALIGNMENT = 64
 # Plans of more parts are made anew each time: they are seldom asked for twice, and each holds megabytes.
@@ -67,11 +68,15 @@ def prepare(
 
 def _place(view: View, pointer: Callable[[Array], int]) -> tuple[int, tuple[int, ...]]:
     """Give the address of a view's first item and its byte strides."""
-    array, region = view.array, view.region
-    address, strides = pointer(array), array.strides
-    for first, stride in zip(region.first, strides, strict=True):
-        address += first * stride
-    return address, tuple([stride * step for stride, step in zip(strides, region.step, strict=True)])
+    offset, strides = _steps(view.region, view.array.strides)
+    return pointer(view.array) + offset, strides
+
+
+@lru_cache(maxsize=1024)
+def _steps(region: Region, strides: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    """Give the bytes from an array's first item to a region's, and the region's byte strides."""
+    offset = sum(first * stride for first, stride in zip(region.first, strides, strict=True))
+    return offset, tuple([stride * step for stride, step in zip(strides, region.step, strict=True)])
 
 
 def _alignment(sources: Sequence[int]) -> tuple[int, ...]:

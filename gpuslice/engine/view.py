@@ -1,13 +1,12 @@
 """What the engine copies: a View is a region of an array, a Joined several views side by side in one result."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from types import ModuleType
 
-import array_api_compat
 import numpy as np
 
-from gpuslice.arrays import Array, DType, base_array, dtype_name, namespace
+from gpuslice.arrays import NUMPY, Array, DType, base_array, device, dtype_name, namespace
 from gpuslice.rules import Region, compose, whole
 
 
@@ -33,9 +32,11 @@ class View:
     @classmethod
     def of(cls, array: Array, argument: str = "data") -> "View":
         """View the whole of an array; TypeError where it is none."""
+        if type(array) is np.ndarray:
+            return cls(array, whole(array.shape), NUMPY)
         xp = namespace(array, argument)
         array = base_array(array)
-        return cls(array, whole(array.shape), xp)
+        return cls(array, whole(tuple(array.shape)), xp)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -50,7 +51,7 @@ class View:
     @property
     def device(self) -> object:
         """Device of the items."""
-        return array_api_compat.device(self.array)
+        return device(self.array)
 
     def part(self, region: Region) -> "View":
         """View a region of this view."""
@@ -68,9 +69,9 @@ class View:
         region = Region(*(e[:axis] + (n,) + e[axis:] for e, n in zip(self.region, (0, 1, 1), strict=True)))
         return View(self.xp.expand_dims(self.array, axis=axis), region, self.xp)
 
-    def pairs(self, target: Array) -> Iterator[tuple["View", "View"]]:
+    def pairs(self, target: Array) -> Iterable[tuple["View", "View"]]:
         """Give what to copy where, so that ``target`` holds this view."""
-        yield self, View(target, whole(self.shape), self.xp)
+        return ((self, View(target, whole(self.region.shape), self.xp)),)
 
 
 class Joined:
@@ -99,7 +100,7 @@ class Joined:
         """Device of the items."""
         return self.parts[0].device
 
-    def pairs(self, target: Array) -> Iterator[tuple[View, View]]:
+    def pairs(self, target: Array) -> Iterable[tuple[View, View]]:
         """Give what to copy where, so that ``target`` holds the parts side by side."""
         rank, start = len(self.shape), 0
         for part in self.parts:
