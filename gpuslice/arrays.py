@@ -98,7 +98,9 @@ def integers(values: object, argument: str) -> tuple[int, ...]:
     ValueError
         An array that is not 1-D.
     """
-    if type(values) is not list and not isinstance(values, (list, tuple)):
+    if type(values) is np.ndarray and values.ndim == 1 and values.dtype.kind in "iu":
+        return tuple(values.tolist())
+    if not isinstance(values, (list, tuple)):
         if is_array(values):
             if len(values.shape) != 1:
                 raise ValueError(f"{argument} must be 1-D; got shape {tuple(values.shape)}")

@@ -25,7 +25,7 @@ _split_regions = lru_cache(maxsize=256)(rules.split_regions)
 def sliced(view: View, starts: Ints, ends: Ints, axes: Ints | None = None, steps: Ints | None = None) -> View:
     """Give the slice of a view, not yet copied."""
     region = _slice_region(
-        view.shape,
+        view.region.shape,
         integers(starts, "starts"),
         integers(ends, "ends"),
         None if axes is None else integers(axes, "axes"),

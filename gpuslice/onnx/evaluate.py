@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence as Values
 from typing import Any
 
+import numpy as np
+
 from gpuslice.arrays import base_array, dtype_name, is_array, namespace
 from gpuslice.engine import Joined, View, dense
 from gpuslice.onnx.adapters import Value, as_array
@@ -37,8 +39,13 @@ def evaluate(version: Version, inputs: Values[Any], attributes: Mapping[str, Any
     check_attributes(version, attributes)
     check_outputs(version, outputs)
     check_input_count(version, [value is not None for value in inputs])
-    bound: dict[str, list[tuple[str, str]]] = {}
-    values = [_checked(version, position, value, bound) for position, value in enumerate(inputs)]
+    return apply(version, inputs, attributes, outputs)
+
+
+def apply(version: Version, inputs: Values[Any], attributes: Mapping[str, Any], outputs: int) -> list[Value]:
+    """Do as `evaluate` for a node whose attributes and numbers of inputs and outputs have been checked."""
+    bound: dict[str, tuple[int, str]] = {}
+    values = [_checked(version, i, value, bound) for i, value in enumerate(inputs)]
     count = {"outputs": outputs} if version.many_outputs else {}
     return version.run(*values, **attributes, **count)
 
@@ -78,51 +85,71 @@ def check_input_count(version: Version, given: Values[bool]) -> None:
 
 def finish(values: Values[Value | None]) -> list[Any]:
     """Make all values dense in one launch; sequences keep the arrays they refer to and get copies of views."""
-    deferred: list[View | Joined] = []
+    deferred = [value for value in values if isinstance(value, (View, Joined))]
+    if len(deferred) == len(values):
+        return dense(deferred)
+    deferred = []
     for value in values:
-        deferred += [v for v in (value if isinstance(value, Sequence) else [value]) if isinstance(v, (View, Joined))]
+        items = value if isinstance(value, Sequence) else [value]
+        deferred += [item for item in items if isinstance(item, (View, Joined))]
     arrays = iter(dense(deferred))
 
     def finished(value: Any) -> Any:
+        if isinstance(value, (View, Joined)):
+            return next(arrays)
         if isinstance(value, Sequence):
             return Sequence.holding([finished(item) for item in value], value.dtype)
-        return next(arrays) if isinstance(value, (View, Joined)) else value
+        return value
 
     return [finished(value) for value in values]
 
 
-def _checked(version: Version, position: int, value: Any, bound: dict[str, list[tuple[str, str]]]) -> Any:
+def _checked(version: Version, position: int, value: Any, bound: dict[str, tuple[int, str]]) -> Any:
+    """Give an input as its kind is, of a type that the version admits, the same for all of one type variable."""
     expected = version.input(position)
     if value is None or expected is None:
         return None
-    argument = f"{expected.name}[{position}]" if expected.variadic else expected.name
     if expected.kind == "sequence":
         if isinstance(value, (list, tuple)) and not value:
             return value  # onnx.reference's empty sequence, which has forgotten its type
         value = as_sequence(value)
-    elif expected.kind == "index":
-        value = as_array(value)
-        if not is_array(value):
-            return value  # Python ints, which are of no type and fit any
-    elif not isinstance(value, (View, Joined)):
-        namespace(value, argument)
-        value = base_array(value)
-    _bind(argument, version.types[expected.types], value, bound.setdefault(expected.types, []))
+        name = value.dtype
+    else:
+        if type(value) is not np.ndarray:
+            value = _tensor(version, position, value)
+            if expected.kind == "index" and not is_array(value):
+                return value  # Python ints, which are of no type and fit any
+        name = dtype_name(value.dtype)
+    allowed = version.types[expected.types]
+    if name not in allowed:
+        listed = ", ".join(sorted(allowed))
+        raise TypeError(f"{_argument(version, position)} must be of a type in {{{listed}}}; got {name}")
+    if name == "string":
+        for array in value if expected.kind == "sequence" else [value]:
+            check_text(array, _argument(version, position))
+    first, known = bound.setdefault(expected.types, (position, name))
+    if name != known:
+        of = _argument(version, first)
+        raise TypeError(f"{_argument(version, position)} must be of the type of {of}, {known}; got {name}")
     return value
 
 
-def _bind(argument: str, allowed: frozenset[str], value: Any, bound: list[tuple[str, str]]) -> None:
-    """Check an element type, and that all inputs of one type variable have the same."""
-    name = value.dtype if isinstance(value, Sequence) else dtype_name(value.dtype)
-    if name not in allowed:
-        raise TypeError(f"{argument} must be of a type in {{{', '.join(sorted(allowed))}}}; got {name}")
-    if name == "string":
-        for array in value if isinstance(value, Sequence) else [value]:
-            check_text(array, argument)
-    bound.append((argument, name))
-    first, known = bound[0]
-    if name != known:
-        raise TypeError(f"{argument} must be of the type of {first}, {known}; got {name}")
+def _tensor(version: Version, position: int, value: Any) -> Any:
+    """Give a tensor as an array or a view; of an index also Python ints."""
+    expected = version.input(position)
+    if expected is not None and expected.kind == "index":
+        return as_array(value)
+    if isinstance(value, (View, Joined)):
+        return value
+    namespace(value, _argument(version, position))
+    return base_array(value)
+
+
+def _argument(version: Version, position: int) -> str:
+    expected = version.input(position)
+    if expected is None:
+        return str(position)
+    return f"{expected.name}[{position}]" if expected.variadic else expected.name
 
 
 def _names(entries: Values[Input | Attribute]) -> str:

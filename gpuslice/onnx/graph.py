@@ -16,7 +16,7 @@ from gpuslice.arrays import Array, dtype_name
 from gpuslice.engine import View
 from gpuslice.errors import speaking_as
 from gpuslice.onnx.constants import constant_value, tensor_value
-from gpuslice.onnx.evaluate import check_attributes, check_input_count, check_outputs, evaluate, finish
+from gpuslice.onnx.evaluate import apply, check_attributes, check_input_count, check_outputs, finish
 from gpuslice.onnx.model import opset_of, unsupported
 from gpuslice.onnx.node import read_attributes, version_of
 from gpuslice.onnx.schemas import Version
@@ -128,7 +128,7 @@ class Graph:
             ]
             if step.version is not None:
                 with speaking_as(step.label):
-                    results = evaluate(step.version, given, step.attributes, len(step.outputs))
+                    results = apply(step.version, given, step.attributes, len(step.outputs))
             for name, result in zip(step.outputs, results, strict=True):
                 if name:
                     values[name] = result

@@ -1,12 +1,14 @@
 """run_node: one NodeProto on arrays."""
 
 from collections.abc import Sequence as Values
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from onnx import AttributeProto, NodeProto, helper
 
 from gpuslice.errors import speaking_as
-from gpuslice.onnx.evaluate import evaluate, finish
+from gpuslice.onnx.evaluate import apply, check_attributes, check_input_count, check_outputs, finish
 from gpuslice.onnx.schemas import Version, find_version
 
 DOMAINS = ("", "ai.onnx")
@@ -40,16 +42,41 @@ def run_node(node: NodeProto, inputs: Values[Any], *, opset: int) -> list[Any]:
         Any other argument that the text does not allow: bounds, axes, lengths, sizes, missing or extra inputs,
         attributes or outputs, an unknown operator or domain.
     """
+    if isinstance(opset, bool) or not isinstance(opset, int):
+        raise ValueError(f"{node.op_type}: opset must be an int of at least 1; got {opset!r}")
+    read = _read(node.SerializeToString(), opset)
+    with speaking_as(read.version.name):
+        values = _match_inputs(read.inputs, inputs)
+        check_input_count(read.version, [value is not None for value in values])
+        outputs = apply(read.version, values, read.attributes, len(read.outputs))
+        return finish([value if name else None for name, value in zip(read.outputs, outputs, strict=True)])
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a node says, checked but for its inputs."""
+
+    version: Version
+    attributes: dict[str, Any]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+# A node is often run again, and reading it takes longer than running it. Nodes can change, so their bytes are the key.
+@lru_cache(maxsize=256)
+def _read(serialized: bytes, opset: int) -> _Read:
+    node = NodeProto.FromString(serialized)
     version = version_of(node, opset)
     with speaking_as(version.name):
         attributes = read_attributes(node)
-        outputs = evaluate(version, _match_inputs(node, inputs), attributes, len(node.output))
-        return finish([value if name else None for name, value in zip(node.output, outputs, strict=True)])
+        check_attributes(version, attributes)
+        check_outputs(version, len(node.output))
+    return _Read(version, attributes, tuple(node.input), tuple(node.output))
 
 
 def version_of(node: NodeProto, opset: int) -> Version:
     """Give the version of a node's operator; ValueError where there is none."""
-    if isinstance(opset, bool) or not isinstance(opset, int) or opset < 1:
+    if opset < 1:
         raise ValueError(f"{node.op_type}: opset must be an int of at least 1; got {opset!r}")
     if node.domain not in DOMAINS:
         raise ValueError(f"{node.op_type}: domain must be '' or 'ai.onnx'; got {node.domain!r}")
@@ -77,16 +104,16 @@ def read_attributes(node: NodeProto) -> dict[str, Any]:
     return attributes
 
 
-def _match_inputs(node: NodeProto, inputs: Values[Any]) -> list[Any]:
+def _match_inputs(names: Values[str], inputs: Values[Any]) -> list[Any]:
     if not isinstance(inputs, (list, tuple)):
         raise TypeError(f"inputs must be a list or tuple, one value an input; got {type(inputs).__name__}")
-    if len(inputs) > len(node.input):
-        raise ValueError(f"inputs must be at most {len(node.input)}, as the node names them; got {len(inputs)}")
-    for position, (name, value) in enumerate(zip(node.input, inputs, strict=False)):
-        if value is not None and not name:
+    if len(inputs) > len(names):
+        raise ValueError(f"inputs must be at most {len(names)}, as the node names them; got {len(inputs)}")
+    for position, (name, value) in enumerate(zip(names, inputs, strict=False)):
+        if not name and value is not None:
             raise ValueError(f"input {position} must be None, since the node omits it; got {type(value).__name__}")
     # Trailing omitted inputs are no inputs, in the node's list or in the caller's.
-    values = [*inputs, *(None for _ in range(len(node.input) - len(inputs)))]
+    values = [*inputs, *[None] * (len(names) - len(inputs))]
     while values and values[-1] is None:
         values.pop()
     return values

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any, Literal
 
 from gpuslice.onnx import adapters
@@ -63,7 +64,7 @@ class Version:
     types: dict[str, frozenset[str]] = field(default_factory=lambda: {"T": T15, "I": INDEX})
     many_outputs: bool = False
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Operator and version, such as Slice-13."""
         return f"{self.operator}-{self.since}"
@@ -118,6 +119,7 @@ VERSIONS = (
 OPERATORS = tuple(dict.fromkeys(version.operator for version in VERSIONS))
 
 
+@cache
 def find_version(operator: str, opset: int) -> Version:
     """Give the newest version of an operator that an opset has.
 
