@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from gpuslice import engine
-from gpuslice.arrays import Array, device, is_immutable, itemsize, namespace
+from gpuslice.arrays import NUMPY, Array, device, is_immutable, itemsize, namespace
 from gpuslice.engine import View
 
 # np.shares_memory answers exactly in time that may grow exponentially; past this much work two strided arrays whose
@@ -70,6 +70,15 @@ def _check_outs(views: Sequence[View], outs: Sequence[Array]) -> None:
 
 
 def _check_out(view: View, out: Array) -> None:
+    if (
+        type(out) is np.ndarray
+        and view.xp is NUMPY
+        and out.dtype == view.dtype
+        and out.shape == view.region.shape
+        and out.flags.writeable
+        and 0 not in out.strides
+    ):
+        return  # as nearly all are
     xp = namespace(out, "out")
     if xp is not view.xp:
         raise TypeError(f"out must be an array of {_library(view.xp)}; got one of {_library(xp)}")
@@ -99,16 +108,23 @@ def _any_overlap(arrays: Sequence[tuple[Array, bool]]) -> bool:
     spans = []
     for array, written in arrays:
         if 0 not in array.shape:
-            addresses = _addresses(array)
-            spans.append((*byte_bounds(addresses), written, addresses))
+            spans.append((*_bounds(array), written, array))
     spans.sort(key=lambda span: span[:2])
     open_spans: list[tuple[int, int, bool, Array]] = []
     for span in spans:
         open_spans = [other for other in open_spans if other[1] > span[0]]
-        if any((span[2] or other[2]) and _overlap(span[3], other[3]) for other in open_spans):
+        if any((span[2] or other[2]) and _overlap(_addresses(span[3]), _addresses(other[3])) for other in open_spans):
             return True
         open_spans.append(span)
     return False
+
+
+def _bounds(array: Array) -> tuple[int, int]:
+    """Give the first address of an array and the one after its last."""
+    if isinstance(array, np.ndarray) and array.flags.c_contiguous:
+        start: int = array.__array_interface__["data"][0]
+        return start, start + array.nbytes
+    return byte_bounds(_addresses(array))
 
 
 def _overlap(left: Array, right: Array) -> bool:

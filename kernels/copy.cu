@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kThreads) rearranged(const __grid_constant__ P
 template <class Index, int Capacity, int Width, int>
 __global__ void __launch_bounds__(kThreads) tiles(const __grid_constant__ Parameters<Index, Capacity> p) {
   using Body = Tiles<Cuda, Index, Width>;
-  __shared__ __align__(16) char memory[Body::kSide * Body::kPitch];
+  __shared__ __align__(16) char memory[Body::kMemory];
   Body::block(p.header, tile_of(p.header, p, static_cast<Index>(blockIdx.x)), memory);
 }
 

@@ -120,9 +120,16 @@ struct Cuda {
     for (int i = 0; i < Out; ++i) out[i] = make_uint4(to[4 * i], to[4 * i + 1], to[4 * i + 2], to[4 * i + 3]);
   }
 
+  static constexpr bool kTransposes = false;
+
   template <int Width>
-  static constexpr GPUSLICE_INLINE int tile_side() {
+  static constexpr GPUSLICE_INLINE unsigned tile_run() {
     return Width == 1 ? 128 : Width == 2 ? 64 : 32;
+  }
+
+  template <int Width>
+  static constexpr GPUSLICE_INLINE unsigned tile_unit() {
+    return tile_run<Width>();
   }
 
   template <class Function>

@@ -3,12 +3,11 @@
 // gpuslice_copy runs the blocks [first, last) of a launch in the calling thread. Launches with enough to do are dealt
 // to threads by gpuslice_copy_threaded.
 
-#include "host.h"
-
 #include <exception>
 #include <thread>
 #include <vector>
 
+#include "host_walk.h"
 #include "pixels.cuh"
 #include "rows.cuh"
 #include "tiles.cuh"
@@ -42,8 +41,13 @@ struct Launch {
 
 template <class Body>
 GPUSLICE_INLINE void walk(const Body& body, const Launch& launch, Index first, Index last) {
-  for (Index block = first; block < last; ++block)
-    Host::walk(body, launch.header, tile_of(launch.header, launch, block));
+  for (Index block = first; block < last; ++block) {
+    const Tile<Index> tile = tile_of(launch.header, launch, block);
+    if (launch.header.stream)
+      HostWalk<Body, Index, true>(body, launch.header, tile).move();
+    else
+      HostWalk<Body, Index, false>(body, launch.header, tile).move();
+  }
 }
 
 template <int Width, bool Narrow>
@@ -86,7 +90,7 @@ GPUSLICE_INLINE void rearranged(bool backward, const Launch& launch, Index first
 template <int Width>
 GPUSLICE_INLINE void tiles(const Launch& launch, Index first, Index last) {
   using Body = Tiles<Host, Index, Width>;
-  alignas(64) char memory[Body::kSide * Body::kPitch];
+  alignas(64) char memory[Body::kMemory];
   for (Index block = first; block < last; ++block)
     Body::block(launch.header, tile_of(launch.header, launch, block), memory);
 }

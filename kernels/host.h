@@ -1,4 +1,4 @@
-// What the host executor provides: vectors of the compiler, and the walk of one thread over a tile, run by run.
+// What the host executor provides: vectors of the compiler and what can be done with them.
 #pragma once
 
 #include <cstdint>
@@ -74,68 +74,95 @@ struct Host {
     for_constants<Out>([&](auto v) { out[v.value] = permuted<Map, v.value * kVectorBytes>(in); });
   }
 
-  static constexpr int kPadding = 0;  // no banks to avoid
-
-  template <int Width>
-  static constexpr int tile_side() {
-    return Width == 1 ? 128 : 64;  // rows of a few cache lines, a tile of at most 64 KiB
-  }
-
-  template <class Function>
-  static GPUSLICE_INLINE void for_each(unsigned count, Function&& function) {
-    for (unsigned i = 0; i < count; ++i) function(i);
-  }
-
-  static GPUSLICE_INLINE void barrier() {}
-
   static GPUSLICE_INLINE bool storable(const char*) { return true; }
 
-  template <int Width>
-  static GPUSLICE_INLINE void copy_items(char* target, const char* source, unsigned count) {
-    if (count * Width == kVectorBytes)
-      store<false>(target, load(source));
-    else
-      for (unsigned i = 0; i < count; ++i) item<Width>(target + i * Width, source + i * Width);
+  static GPUSLICE_INLINE void prefetch(const char* source, long long distance) {
+    __builtin_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(source) + distance));
   }
 
-  // Walk over a tile run by run; coordinates go up like an odometer, so only the first item needs divisions.
-  template <class Body, class Index>
-  static GPUSLICE_INLINE void walk(const Body& body, const Header<Index>& header, const Tile<Index>& tile) {
-    using Stride = typename Signed<Index>::type;
-    const int last = static_cast<int>(header.rank) - 1;
-    const Stride stride = header.source_stride[last];
-    const Index length = axis(header, tile, last).value;
-    Place<Index> place = place_of<Host, Index, Body::kWidth>(header, tile, tile.begin);
-    Index at[kMaxRank] = {}, extent[kMaxRank] = {};
-    Index rest = tile.begin / length;
-    for (int k = last - 1; k >= 0; --k) {
-      extent[k] = axis(header, tile, k).value;
-      at[k] = k ? rest % extent[k] : rest;
-      rest /= extent[k];
-    }
-    // Short runs that go down defeat the hardware's prefetcher; the next rows are fetched while this one is moved.
-    const Stride ahead = prefetch_distance(header, length, Body::kWidth);
-    const char* row = place.source - static_cast<Stride>(place.done) * stride;
-    char* target_row = place.target - place.done * Body::kWidth;
-    for (Index item = tile.begin;;) {
-      const Index count = place.room < tile.end - item ? place.room : tile.end - item;
-      run(body, place, count, stride, ahead, header.stream);
-      item += count;
-      if (item >= tile.end) return;
-      target_row += header.flat ? length * Body::kWidth : 0;
-      for (int k = last - 1;; --k) {
-        row += header.source_stride[k];
-        if (!header.flat) target_row += header.target_stride[k];
-        if (++at[k] < extent[k] || k == 0) break;
-        at[k] = 0;
-        row -= static_cast<Stride>(extent[k]) * header.source_stride[k];
-        if (!header.flat) target_row -= static_cast<Stride>(extent[k]) * header.target_stride[k];
-      }
-      place = Place<Index>{row, target_row, 0, length};
-    }
+  // A tile is 16 KiB, which the first cache holds twice, and reads and writes whole cache lines.
+  static constexpr int kPadding = 0;  // no banks to avoid
+  static constexpr bool kTransposes = true;
+
+  template <int Width>
+  static constexpr unsigned tile_run() {
+    return Width <= 2 ? 256 : Width <= 8 ? 128 : 64;
   }
+
+  template <int Width>
+  static constexpr unsigned tile_unit() {
+    return (1 << 14) / (tile_run<Width>() * Width);
+  }
+
+  // Move a tile by squares of as many vectors as a vector has items, turned in registers; `memory` holds it turned, so
+  // that each row of the target is written at once.
+  template <int Width>
+  static GPUSLICE_INLINE void transpose(const char* source, long long read_pitch, char* target, long long write_pitch,
+                                        unsigned run, unsigned unit, bool stream, char* memory) {
+    constexpr unsigned kItems = kVectorBytes / Width, kPitch = tile_run<Width>() * Width;
+    if (run < kItems || unit < kItems) {
+      for (unsigned u = 0; u < unit; ++u)
+        for (unsigned r = 0; r < run; ++r)
+          item<Width>(target + u * write_pitch + r * Width, source + r * read_pitch + u * Width);
+      return;
+    }
+    // The last squares overlap the ones before where there are no whole numbers of them.
+    for (unsigned r = 0; r < run; r += kItems) {
+      const unsigned row = r + kItems <= run ? r : run - kItems;
+      for (unsigned i = 0; i < kItems; ++i)
+        for (unsigned line = 0; line < tile_unit<Width>() * Width; line += kLineBytes)
+          prefetch(source + (row + i) * read_pitch, tile_unit<Width>() * Width + line);
+      for (unsigned u = 0; u < unit; u += kItems) {
+        const unsigned column = u + kItems <= unit ? u : unit - kItems;
+        Vector square[kItems];
+#pragma GCC unroll 16
+        for (unsigned i = 0; i < kItems; ++i) square[i] = load(source + (row + i) * read_pitch + column * Width);
+        turn<Width>(square);
+#pragma GCC unroll 16
+        for (unsigned i = 0; i < kItems; ++i) store<false>(memory + (column + i) * kPitch + row * Width, square[i]);
+      }
+    }
+    for (unsigned u = 0; u < unit; ++u) copy(target + u * write_pitch, memory + u * kPitch, run * Width, stream);
+  }
+
+  static constexpr int kLineBytes = 64;
 
  private:
+  // Rows become columns: the upper half of the rows is interleaved with the lower one, as often as it can be halved.
+  template <int Width, unsigned Items>
+  static GPUSLICE_INLINE void turn(Vector (&square)[Items]) {
+#pragma GCC unroll 4
+    for (unsigned turned = 1; turned < Items; turned *= 2) {
+      Vector next[Items];
+#pragma GCC unroll 8
+      for (unsigned i = 0; i < Items / 2; ++i) {
+        next[2 * i] = interleaved<Width, 0>(square[i], square[i + Items / 2]);
+        next[2 * i + 1] = interleaved<Width, kVectorBytes / 2>(square[i], square[i + Items / 2]);
+      }
+#pragma GCC unroll 16
+      for (unsigned i = 0; i < Items; ++i) square[i] = next[i];
+    }
+  }
+
+  // The items of half a vector from `first` on and those of another vector, in turns.
+  template <int Width, int First>
+  static GPUSLICE_INLINE Vector interleaved(Vector a, Vector b) {
+    return [&]<int... I>(std::integer_sequence<int, I...>) {
+      return __builtin_shufflevector(a, b,
+                                     (I / Width % 2 * kVectorBytes + First + I / Width / 2 * Width + I % Width)...);
+    }(std::make_integer_sequence<int, kVectorBytes>{});
+  }
+
+  static GPUSLICE_INLINE void copy(char* target, const char* source, unsigned bytes, bool stream) {
+    if (!stream) {
+      memcpy(target, source, bytes);
+      return;
+    }
+    const unsigned whole = bytes / kVectorBytes * kVectorBytes;
+    for (unsigned at = 0; at < whole; at += kVectorBytes) store<true>(target + at, load(source + at));
+    memcpy(target + whole, source + whole, bytes - whole);
+  }
+
   template <class Item, int... I>
   static GPUSLICE_INLINE Vector gathered(const char* source, long long stride, std::integer_sequence<int, I...>) {
     typedef Item Items __attribute__((vector_size(kVectorBytes)));
@@ -145,68 +172,6 @@ struct Host {
       return item;
     };
     return reinterpret_cast<Vector>(Items{read(I)...});
-  }
-
-  static constexpr long long kPrefetch = 8192;  // bytes to fetch ahead of use
-
-  template <class Index>
-  static GPUSLICE_INLINE typename Signed<Index>::type prefetch_distance(const Header<Index>& header, Index length,
-                                                                        int width) {
-    using Stride = typename Signed<Index>::type;
-    const Stride stride = header.source_stride[header.rank - 1], bytes = static_cast<Stride>(length) * width;
-    if (header.rank == 1 || bytes >= kPrefetch) return stride < 0 ? -kPrefetch / 8 : 0;
-    return header.source_stride[header.rank - 2] * (kPrefetch / bytes + 1);
-  }
-
-  // Move `count` items of one run. The last ones of a dense run are moved as a vector that overlaps the one before.
-  template <class Body, class Index>
-  static GPUSLICE_INLINE void run(const Body& body, Place<Index> place, Index count,
-                                  typename Signed<Index>::type stride, typename Signed<Index>::type ahead,
-                                  bool stream) {
-    constexpr Index kItems = Body::kItems;
-    if (stream)
-      for (; count && reinterpret_cast<uintptr_t>(place.target) % kVectorBytes; --count) {
-        body.item(place.target, place.source);
-        step<Body, Index>(place, stride, 1);
-      }
-    Index vectors = count / kItems;
-    if constexpr (!Body::kDense && Body::kVectors > 0) {
-      // The bytes after the last item of a run are not read, so the last vector may have to go item by item.
-      const Index readable = (place.room - 1) / kItems;
-      if (vectors > readable) vectors = readable;
-    }
-    if (stream)
-      move_vectors<true>(body, place, vectors, stride, ahead);
-    else
-      move_vectors<false>(body, place, vectors, stride, ahead);
-    Index rest = count - vectors * kItems;
-    if (Body::kDense && vectors && rest) {
-      step<Body, Index>(place, stride, rest - kItems);
-      body.template store<false>(place.target, body.load(place.source, stride));
-      return;
-    }
-    for (; rest; --rest) {
-      body.item(place.target, place.source);
-      step<Body, Index>(place, stride, 1);
-    }
-  }
-
-  template <bool Stream, class Body, class Index>
-  static GPUSLICE_INLINE void move_vectors(const Body& body, Place<Index>& place, Index vectors,
-                                           typename Signed<Index>::type stride, typename Signed<Index>::type ahead) {
-    for (Index v = 0; v < vectors; ++v) {
-      if (ahead) __builtin_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(place.source) + ahead));
-      body.template store<Stream>(place.target, body.load(place.source, stride));
-      step<Body, Index>(place, stride, Body::kItems);
-    }
-  }
-
-  template <class Body, class Index>
-  static GPUSLICE_INLINE void step(Place<Index>& place, typename Signed<Index>::type stride, Index items) {
-    const auto signed_items = static_cast<typename Signed<Index>::type>(items);  // negative to step back
-    place.source += signed_items * stride;
-    place.target += signed_items * Body::kWidth;
-    place.room -= items;
   }
 
   template <int Count, class Function>

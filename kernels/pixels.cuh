@@ -17,6 +17,7 @@ struct Pixels {
   static constexpr int kSourceWidth = Width * Channels;
   static constexpr int kVectors = Channels;
   static constexpr bool kDense = true;
+  static constexpr bool kOneTarget = false;  // or items that are no part of a vector
 
   struct Registers {
     Vector vector[Channels];

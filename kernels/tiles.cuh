@@ -12,36 +12,47 @@ namespace gpuslice {
 template <class Executor, class Index, int Width>
 struct Tiles {
   using Stride = typename Signed<Index>::type;
-  static constexpr int kSide = Executor::template tile_side<Width>();
+  static constexpr unsigned kRun = Executor::template tile_run<Width>();    // items of a tile along the target's run
+  static constexpr unsigned kUnit = Executor::template tile_unit<Width>();  // and along the source's unit axis
   static constexpr int kItems = kVectorBytes / Width;
   // One item more a row than a tile is wide, so that a column does not fall into one bank of shared memory.
-  static constexpr int kPitch = (kSide + Executor::kPadding / Width) * Width;
+  static constexpr int kPitch = (kUnit + Executor::kPadding / Width) * Width;
+  static constexpr int kMemory = kRun * kPitch;  // bytes that a tile takes
 
   // `place` is the first item of the tile; `run` and `unit` are how many items it has along the two axes.
   static GPUSLICE_INLINE void move(const Header<Index>& header, const Place<Index>& place, unsigned run, unsigned unit,
                                    char* memory) {
     const Stride read_pitch = header.source_stride[header.rank - 1];
     const Stride write_pitch = header.target_stride[header.rank - 2];
-    constexpr unsigned kRow = kSide / kItems;  // vectors a row
-    Executor::for_each(run * kRow, [&](unsigned i) {
-      const unsigned row = i / kRow, at = i % kRow * kItems;
+    if constexpr (Executor::kTransposes)
+      Executor::template transpose<Width>(place.source, read_pitch, place.target, write_pitch, run, unit, header.stream,
+                                          memory);
+    else
+      stage(place.source, read_pitch, place.target, write_pitch, run, unit, memory);
+  }
+
+  // Source rows into memory, all of them; then columns of it to the target.
+  static GPUSLICE_INLINE void stage(const char* source, Stride read_pitch, char* target, Stride write_pitch,
+                                    unsigned run, unsigned unit, char* memory) {
+    constexpr unsigned kReads = kUnit / kItems, kWrites = kRun / kItems;  // vectors a row
+    Executor::for_each(run * kReads, [&](unsigned i) {
+      const unsigned row = i / kReads, at = i % kReads * kItems;
       if (at >= unit) return;
       const unsigned count = unit - at < kItems ? unit - at : kItems;
-      const char* source = place.source + static_cast<Stride>(row) * read_pitch + at * Width;
-      char* staged = memory + row * kPitch + at * Width;
-      Executor::template copy_items<Width>(staged, source, count);
+      Executor::template copy_items<Width>(memory + row * kPitch + at * Width,
+                                           source + static_cast<Stride>(row) * read_pitch + at * Width, count);
     });
     Executor::barrier();
-    Executor::for_each(unit * kRow, [&](unsigned i) {
-      const unsigned row = i / kRow, at = i % kRow * kItems;
+    Executor::for_each(unit * kWrites, [&](unsigned i) {
+      const unsigned row = i / kWrites, at = i % kWrites * kItems;
       if (at >= run) return;
       const unsigned count = run - at < kItems ? run - at : kItems;
       const char* staged = memory + at * kPitch + row * Width;
-      char* target = place.target + static_cast<Stride>(row) * write_pitch + at * Width;
-      if (count == kItems && Executor::storable(target)) {
-        Executor::template store<false>(target, Executor::template gather<Width>(staged, kPitch));
+      char* written = target + static_cast<Stride>(row) * write_pitch + at * Width;
+      if (count == kItems && Executor::storable(written)) {
+        Executor::template store<false>(written, Executor::template gather<Width>(staged, kPitch));
       } else {
-        for (unsigned j = 0; j < count; ++j) Executor::template item<Width>(target + j * Width, staged + j * kPitch);
+        for (unsigned j = 0; j < count; ++j) Executor::template item<Width>(written + j * Width, staged + j * kPitch);
       }
     });
   }
@@ -50,10 +61,11 @@ struct Tiles {
   static GPUSLICE_INLINE void block(const Header<Index>& header, const Tile<Index>& tile, char* memory) {
     const unsigned last = header.rank - 1;
     const Index runs = axis(header, tile, last).value, units = axis(header, tile, last - 1).value;
-    const Index run_tiles = (runs + kSide - 1) / kSide, unit_tiles = (units + kSide - 1) / kSide;
-    const Index row = tile.number / run_tiles, run_at = (tile.number - row * run_tiles) * kSide;
-    Index rest = row / unit_tiles;
-    const Index unit_at = (row - rest * unit_tiles) * kSide;
+    const Index run_tiles = (runs + kRun - 1) / kRun, unit_tiles = (units + kUnit - 1) / kUnit;
+    // Neighbours along the unit axis follow each other: they read what is next in the source.
+    const Index row = tile.number / unit_tiles, unit_at = (tile.number - row * unit_tiles) * kUnit;
+    Index rest = row / run_tiles;
+    const Index run_at = (row - rest * run_tiles) * kRun;
     Place<Index> place{tile.source + static_cast<Stride>(run_at) * header.source_stride[last] + unit_at * Width,
                        tile.target + run_at * Width + static_cast<Stride>(unit_at) * header.target_stride[last - 1], 0,
                        0};
@@ -67,7 +79,7 @@ struct Tiles {
       rest = outer;
     }
     const Index run = runs - run_at, unit = units - unit_at;
-    move(header, place, run < kSide ? run : kSide, unit < kSide ? unit : kSide, memory);
+    move(header, place, run < kRun ? run : kRun, unit < kUnit ? unit : kUnit, memory);
   }
 };
 

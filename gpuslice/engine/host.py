@@ -18,6 +18,8 @@ from gpuslice.engine.view import Joined, View
 _KINDS = {"rows": 0, "planes": 1, "rearranged": 2, "tiles": 3}
 # Above this a target is not read again before it leaves the caches, so stores may as well go past them.
 _STREAM_BYTES = 1 << 23
+# Shorter runs that leave a vector unfilled are put together faster in the caches.
+_STREAM_RUN = 512
 # Starting a thread costs as much as copying some hundred kilobytes.
 _BYTES_A_THREAD = 1 << 22
 _MOST_THREADS = 256
@@ -132,8 +134,13 @@ def _pack(launch: Planned, parts: Sequence[Part], moved: int) -> list[Packed]:
 def _streams(launch: Planned, parts: Sequence[Part], moved: int) -> bool:
     """Tell whether stores should go past the caches: into large targets, by runs of whole vectors."""
     # What a run leaves of a cache line would be written twice, and slowly.
-    if moved < _STREAM_BYTES or launch.kind == "tiles":
+    if moved < _STREAM_BYTES:
         return False
+    places = [parts[i].target + launch.target_offset for i in launch.parts]
     run = min(launch.axes[-1].counts) * launch.item_bytes
-    aligned = len({parts[i].target % VECTOR for i in launch.parts}) == 1
-    return aligned and run % VECTOR == 0
+    if launch.flat:
+        if launch.kind == "rows":
+            return run >= _STREAM_RUN or run % VECTOR == 0
+        return run % VECTOR == 0 and len({place % VECTOR for place in places}) == 1
+    places += [axis.target for axis in launch.axes[:-1]]
+    return (launch.kind == "tiles" or run % VECTOR == 0) and not any(place % VECTOR for place in places)

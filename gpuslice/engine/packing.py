@@ -9,9 +9,6 @@ from math import prod
 
 from gpuslice.engine.plan import MAX_RANK, Axis, Launch
 
-# Runs shorter than this are dealt tile by tile, so that parts which share source rows read them while they are cached.
-_SHORT_RUN = 512
-
 
 @dataclass(frozen=True)
 class Dialect:
@@ -21,8 +18,11 @@ class Dialect:
     ----------
     tile_bytes : int
         Bytes of target that a block moves, about.
-    tile_side : dict of int to int
-        Items a side of the tiles kernel, by width.
+    short_run, shared_bytes : int
+        Parts with runs below so many bytes are dealt tile by tile, so that those which share source rows read them
+        while they are cached; the tiles of all parts together move so many bytes, about.
+    tile_sides : dict of int to (int, int)
+        Items of a tile of the tiles kernel, by width: along the source's unit axis, and along the target's run.
     index_bits : {32, 64}
         Width of the kernel's index, for counts and strides alike.
     capacities : tuple of int
@@ -30,7 +30,9 @@ class Dialect:
     """
 
     tile_bytes: int
-    tile_side: dict[int, int]
+    tile_sides: dict[int, tuple[int, int]]
+    short_run: int = 1 << 9
+    shared_bytes: int = 1 << 14
     index_bits: int = 64
     capacities: tuple[int, ...] = ()
 
@@ -39,11 +41,11 @@ class Dialect:
         return replace(self, capacities=self.capacities[:-1])
 
 
-HOST = Dialect(1 << 16, {1: 128, 2: 64, 4: 64, 8: 64, 16: 64})
+HOST = Dialect(1 << 16, {1: (64, 256), 2: (32, 256), 4: (32, 128), 8: (16, 128), 16: (16, 64)}, 1 << 12, 1 << 18)
 # The largest tables are what fits into 32,764 bytes of parameters, the ones before them into 4,096.
-_CUDA_SIDE = {1: 128, 2: 64, 4: 32, 8: 32, 16: 32}
-CUDA_32 = Dialect(1 << 14, _CUDA_SIDE, 32, (1, 8, 128, 1152))
-CUDA_64 = Dialect(1 << 14, _CUDA_SIDE, 64, (1, 8, 88, 800))
+_CUDA_SIDES = {1: (128, 128), 2: (64, 64), 4: (32, 32), 8: (32, 32), 16: (32, 32)}
+CUDA_32 = Dialect(1 << 14, _CUDA_SIDES, index_bits=32, capacities=(1, 8, 128, 1152))
+CUDA_64 = Dialect(1 << 14, _CUDA_SIDES, index_bits=64, capacities=(1, 8, 88, 800))
 
 
 @dataclass(frozen=True)
@@ -159,13 +161,13 @@ def _pack(launch: Launch, dialect: Dialect, stream: bool) -> Packed:
 def _deal(launch: Launch, shapes: Sequence[Sequence[int]], dialect: Dialect) -> tuple[int, bool, list[int]]:
     """Give the size of a tile, whether the parts' tiles alternate, and how many tiles each part has."""
     if launch.kind == "tiles":
-        side = dialect.tile_side[launch.width]
-        return 0, False, [prod(shape[:-2]) * -(-shape[-2] // side) * -(-shape[-1] // side) for shape in shapes]
+        unit, run = dialect.tile_sides[launch.width]
+        return 0, False, [prod(shape[:-2]) * -(-shape[-2] // unit) * -(-shape[-1] // run) for shape in shapes]
     inner = [prod(shape[1:]) * launch.item_bytes for shape in shapes]
-    short = max(shape[-1] for shape in shapes) * launch.item_bytes < _SHORT_RUN
+    short = max(shape[-1] for shape in shapes) * launch.item_bytes <= dialect.short_run
     alike = len(shapes) > 1 and len(launch.axes) > 1 and not launch.axes[0].varies
     if alike and short and max(inner) <= dialect.tile_bytes:
-        tile = max(1, dialect.tile_bytes // sum(inner))
+        tile = max(1, dialect.shared_bytes // sum(inner))
         return tile, True, [-(-shapes[0][0] // tile)] * len(shapes)
     tile = max(1, dialect.tile_bytes // launch.item_bytes)
     return tile, False, [-(-prod(shape) // tile) for shape in shapes]

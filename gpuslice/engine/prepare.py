@@ -12,8 +12,8 @@ from gpuslice.engine.view import View
 from gpuslice.rules import Region
 
 _ALIGNMENT = 64
-# Plans of more parts are made anew each time: they are seldom asked for twice, and each holds megabytes.
-_CACHED_PARTS = 64
+# Plans of more parts hold megabytes, so that fewer of them are kept.
+_FEW_PARTS = 64
 
 Pairs = Sequence[tuple[View, View]]
 # Packs a launch of parts whose addresses are reduced to their alignment; the last argument is its bytes.
@@ -53,26 +53,23 @@ def prepare(
         Packs a launch for the executor.
     """
     sources, targets, geometry = [], [], []
+    array, base = None, 0
     for source, target in pairs:
-        address, source_strides = _place(source, pointer)
-        sources.append(address)
-        address, target_strides = _place(target, pointer)
-        targets.append(address)
+        if source.array is not array:  # the parts of a split have one
+            array, base = source.array, pointer(source.array)
+        offset, source_strides = _steps(source.region, source.array.strides)
+        sources.append(base + offset)
+        offset, target_strides = _steps(target.region, target.array.strides)
+        targets.append(pointer(target.array) + offset)
         geometry.append((source_strides, target_strides, source.region.shape))
     aligned = tuple([target % _ALIGNMENT for target in targets])
-    planner = _planned if len(pairs) <= _CACHED_PARTS else _planned.__wrapped__
+    planner = _planned if len(pairs) <= _FEW_PARTS else _planned_for_many
     planned, left = planner(packer, size, tuple(geometry), _alignment(sources), aligned)
     prepared = [Prepared(packed, packed.fill(sources, targets), moved) for packed, moved in planned]
     return prepared, [pairs[i] for i in left]
 
 
-def _place(view: View, pointer: Callable[[Array], int]) -> tuple[int, tuple[int, ...]]:
-    """Give the address of a view's first item and its byte strides."""
-    offset, strides = _steps(view.region, view.array.strides)
-    return pointer(view.array) + offset, strides
-
-
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1 << 14)
 def _steps(region: Region, strides: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     """Give the bytes from an array's first item to a region's, and the region's byte strides."""
     offset = sum(first * stride for first, stride in zip(region.first, strides, strict=True))
@@ -87,8 +84,7 @@ def _alignment(sources: Sequence[int]) -> tuple[int, ...]:
     return tuple([source - base for source in sources])
 
 
-@lru_cache(maxsize=512)
-def _planned(
+def _plan(
     packer: Packer, size: int, geometry: tuple[Geometry, ...], sources: tuple[int, ...], targets: tuple[int, ...]
 ) -> tuple[list[tuple[Packed, int]], list[int]]:
     """Plan and pack; addresses are reduced to what matters of them."""
@@ -103,3 +99,7 @@ def _planned(
 
     packed = [one for launch in launches for one in packer(launch, parts, moved(launch))]
     return [(one, moved(one.launch)) for one in packed], left
+
+
+_planned = lru_cache(maxsize=512)(_plan)
+_planned_for_many = lru_cache(maxsize=8)(_plan)

@@ -188,7 +188,7 @@ class Fuzz:
         narrow = index_bits(launch) == 32 and (self.few or self.random.random() < 0.7)
         dialect = CUDA_32 if narrow else CUDA_64
         capacities = dialect.capacities[1:2] if self.few else dialect.capacities[1::2]
-        dialect = Dialect(self.tile_bytes(), dialect.tile_side, dialect.index_bits, capacities)
+        dialect = self.dialect(dialect.tile_sides, index_bits=dialect.index_bits, capacities=capacities)
         self.counts[launch.kind] += 1
         for packed in pack(launch, dialect):
             parameters = packed.fill([part.source for part in parts], [part.target for part in parts])
@@ -197,17 +197,18 @@ class Fuzz:
                 raise SystemExit(f"no kernel for {arguments}")
 
     def run_host(self, launch, parts):
-        aligned = all(part.target % 16 == parts[launch.parts[0]].target % 16 for part in parts)
-        stream = launch.kind != "tiles" and aligned and self.random.random() < 0.5
-        for packed in pack(launch, Dialect(self.tile_bytes(), HOST.tile_side), stream=stream):
+        stream = may_stream(launch, parts) and self.random.random() < 0.5
+        for packed in pack(launch, self.dialect(HOST.tile_sides), stream=stream):
             parameters = packed.fill([part.source for part in parts], [part.target for part in parts])
             threads = 3 if self.random.random() < 0.01 else 1  # a thread costs much under the sanitizer
             self.host.gpuslice_copy(
                 KINDS[launch.kind], launch.width, launch.variant, parameters, packed.blocks, threads
             )
 
-    def tile_bytes(self):
-        return self.random.choice([48, 256, 4096, 16384, 65536])
+    def dialect(self, tile_sides, **more):
+        """Draw how large the tiles are, and which parts are dealt tile by tile."""
+        tile_bytes, shared_bytes = (self.random.choice([48, 256, 4096, 16384, 65536]) for _ in range(2))
+        return Dialect(tile_bytes, tile_sides, self.random.choice([64, 512, 4096]), shared_bytes, **more)
 
     def once(self):
         """Try three random plans of the same sources."""
@@ -234,6 +235,14 @@ class Fuzz:
                 for view in (rows[::sign], rows[:, ::-1], rows[:, :: sign * 3], rows.T):
                     self.check(itemsize, [view], self.targets([view], itemsize))
                     self.counts["sparse"] += 1
+
+
+def may_stream(launch, parts):
+    """Tell whether the kernel may store past the caches: vectors of the target must be aligned where it expects them."""
+    places = [parts[i].target + launch.target_offset for i in launch.parts]
+    if launch.kind == "tiles":
+        return not any(place % 16 for place in (*places, *(axis.target for axis in launch.axes[:-1])))
+    return launch.kind == "rows" or len({place % 16 for place in places}) == 1
 
 
 def address(array):
