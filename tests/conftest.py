@@ -3,6 +3,7 @@
 import importlib
 
 import pytest
+from cuda_on_cpu.plugin import pytest_addoption, pytest_configure  # noqa: F401
 
 LIBRARIES = [
     pytest.param("numpy", id="numpy"),

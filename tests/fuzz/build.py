@@ -9,7 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 KERNELS = HERE.parent.parent / "kernels"
-EMULATED = HERE.parent / "cuda_on_cpu"
+EMULATED = HERE.parent / "cuda_on_cpu" / "device"
 SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-unknown-pragmas"]
 HOST = ["-march=x86-64-v2", "-DGPUSLICE_ONE_TARGET", "-DGPUSLICE_INLINE=inline"]
 COMMON = ["g++", "-std=c++20", "-O1", "-g1", "-fPIC", "-shared", "-pthread", *SANITIZED]

@@ -1,4 +1,4 @@
-// Runs the CUDA kernels of kernels/copy.cu on a CPU, by tests/cuda_on_cpu/block.h. Built by tests/fuzz/build.py.
+// Runs the CUDA kernels of kernels/copy.cu on a CPU, by tests/cuda_on_cpu/device/block.h. Built by tests/fuzz/build.py.
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "block.h"
-// After block.h's device.h, which stands in for what NVRTC knows by itself.
+#include "device.h"
+// After device.h, which stands in for what NVRTC knows by itself.
 #include "copy.cu"
 
 namespace emulated {
@@ -93,7 +94,7 @@ int emulate(int bits, int capacity, int kind, int width, int variant, const void
   if (found == kernels().end()) return 1;
   std::mt19937 random(seed);
   static Block runner;
-  std::vector<uint3> order = threads_of({gpuslice::kThreads, 1, 1});
+  std::vector<Place> order = threads_of({gpuslice::kThreads, 1, 1});
   for (unsigned b = 0; b < blocks; ++b) {
     block = {b, 0, 0};
     std::shuffle(order.begin(), order.end(), random);

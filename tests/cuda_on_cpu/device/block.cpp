@@ -6,7 +6,7 @@
 
 namespace emulated {
 
-uint3 thread, block, block_size, grid_size;
+Place thread, block, block_size, grid_size;
 
 namespace {
 Block* running_block;  // for functions that take no argument; blocks run one at a time
@@ -14,15 +14,15 @@ Block* running_block;  // for functions that take no argument; blocks run one at
 
 void barrier() { running_block->wait(); }
 
-std::vector<uint3> threads_of(uint3 size) {
-  std::vector<uint3> threads;
+std::vector<Place> threads_of(Place size) {
+  std::vector<Place> threads;
   for (unsigned z = 0; z < size.z; ++z)
     for (unsigned y = 0; y < size.y; ++y)
       for (unsigned x = 0; x < size.x; ++x) threads.push_back({x, y, z});
   return threads;
 }
 
-void Block::run(const std::vector<uint3>& order, const std::function<void()>& kernel) {
+void Block::run(const std::vector<Place>& order, const std::function<void()>& kernel) {
   running_block = this;
   order_ = &order;
   kernel_ = &kernel;
@@ -33,7 +33,7 @@ void Block::run(const std::vector<uint3>& order, const std::function<void()>& ke
 }
 
 void Block::wait() {
-  const uint3 place = thread;
+  const Place place = thread;
   waiting_.push_back(running_);
   swapcontext(&running_->context, &scheduler_);
   thread = place;

@@ -11,17 +11,17 @@
 #include <random>
 #include <vector>
 
-#include "device.h"
+#include "place.h"
 
 namespace emulated {
 
 // The places of a block's threads, x fastest.
-std::vector<uint3> threads_of(uint3 size);
+std::vector<Place> threads_of(Place size);
 
 class Block {
  public:
   // Runs a kernel once for each of these threads, in this order.
-  void run(const std::vector<uint3>& order, const std::function<void()>& kernel);
+  void run(const std::vector<Place>& order, const std::function<void()>& kernel);
 
   // Puts the running thread aside until the others have ended or wait too.
   void wait();
@@ -38,7 +38,7 @@ class Block {
   Fiber* idle_fiber();
   void resume(Fiber* fiber);
 
-  const std::vector<uint3>* order_ = nullptr;
+  const std::vector<Place>* order_ = nullptr;
   const std::function<void()>* kernel_ = nullptr;
   size_t next_ = 0;  // in order_, of the threads that have not begun
   std::vector<std::unique_ptr<Fiber>> fibers_;

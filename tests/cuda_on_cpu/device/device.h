@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "place.h"
+
 #define __host__
 #define __device__
 #define __global__
@@ -26,19 +28,10 @@ struct alignas(8) uint2 {
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
-struct uint3 {
-  unsigned x, y, z;
-};
 
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
 namespace emulated {
-
-// The place of the running thread.
-extern uint3 thread, block, block_size, grid_size;
-
-// Puts the running thread aside until every other one of its block has ended or waits too.
-void barrier();
 
 template <class T>
 inline void check_aligned(const T* address) {

@@ -1,0 +1,37 @@
+"""Load the real CuPy on what build.py built: call load(folder) before CuPy is imported."""
+
+import ctypes
+import importlib.util
+import os
+import sys
+
+from cuda_on_cpu.build import COMPILER, DRIVER, suffix
+
+RUNTIME = "cupy_backends.cuda.api.runtime"
+
+
+class Finder:
+    """Finds CuPy's runtime module where it was rebuilt."""
+
+    def __init__(self, folder):
+        self.path = folder / f"runtime{suffix()}"
+
+    def find_spec(self, name, path=None, target=None):
+        """Answer the import of that one module."""
+        return importlib.util.spec_from_file_location(name, self.path) if name == RUNTIME else None
+
+
+def load(folder):
+    """Make CuPy run on the CPU in this process; give the driver."""
+    assert "cupy" not in sys.modules, "CuPy was imported too early"
+    os.environ["CUPY_ACCELERATORS"] = ""  # they bring code for GPUs
+    os.environ.setdefault("CUPY_CACHE_DIR", str(folder / "kernels"))
+    # CuPy looks for them by name, and finds what is loaded.
+    driver, _ = (ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL) for name in (DRIVER, COMPILER))
+    driver.cuda_on_cpu_description.restype = ctypes.c_char_p
+    sys.meta_path.insert(0, Finder(folder))
+    import cupy
+
+    if driver.cuda_on_cpu_guards():
+        cupy.cuda.set_allocator(None)  # the pool would put many arrays into one allocation
+    return driver
