@@ -122,9 +122,7 @@ def write_stubs(headers, folder):
     profiler = ["cudaProfilerStart", "cudaProfilerStop"]
     stub = '__attribute__((weak)) int {0}() {{ return cuda_on_cpu_missing("{0}"); }}\n'
     lines = [stub.format(name) for name in sorted({*names, *profiler})]
-    (folder / "stubs.cpp").write_text(
-        'extern "C" {\nint cuda_on_cpu_missing(const char*);\n' + "".join(lines) + "}\n"
-    )
+    (folder / "stubs.cpp").write_text('extern "C" {\nint cuda_on_cpu_missing(const char*);\n' + "".join(lines) + "}\n")
     # A header that CuPy's sources include and the packages lack.
     (folder / "include").mkdir(exist_ok=True)
     declarations = "".join(f'extern "C" cudaError_t {name}(void);\n' for name in profiler)

@@ -32,6 +32,8 @@ def load(folder):
     sys.meta_path.insert(0, Finder(folder))
     import cupy
 
+    if not cupy.cuda.is_available():
+        raise RuntimeError("CuPy does not see the emulated device")
     if driver.cuda_on_cpu_guards():
         cupy.cuda.set_allocator(None)  # the pool would put many arrays into one allocation
     return driver

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from cuda_on_cpu.build import CUPY, Unfit, is_built
 from cuda_on_cpu.load import load
 

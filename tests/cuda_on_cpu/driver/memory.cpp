@@ -1,7 +1,7 @@
 // Allocations as mappings of this process; see memory.h.
 //
-// With guard pages the last byte of an allocation lies before a page that is not there, but for what aligning it to a
-// vector leaves; that and the bytes before it are looked at when it is released.
+// With guard pages an allocation lies between two pages that are not there, and ends where the second begins, but for
+// what aligning it to a vector leaves. Those bytes, and the ones before it, are looked at when it is released.
 
 #include "memory.h"
 
@@ -34,8 +34,9 @@ bool untouched(const char* begin, const char* end) {
 }
 
 void check_surroundings(const char* address, const Allocation& allocation) {
-  const char* end = allocation.mapping + allocation.mapped - (settings().guard ? kPage : 0);
-  if (untouched(allocation.mapping, address) && untouched(address + allocation.bytes, end)) return;
+  const size_t guard = settings().guard ? kPage : 0;
+  const char *begin = allocation.mapping + guard, *end = allocation.mapping + allocation.mapped - guard;
+  if (untouched(begin, address) && untouched(address + allocation.bytes, end)) return;
   fprintf(stderr, "a write beside an allocation of %zu bytes\n", allocation.bytes);
   abort();
 }
@@ -46,14 +47,18 @@ cudaError_t allocate(void** address, size_t bytes, cudaMemoryType type) {
   *address = nullptr;
   if (bytes == 0) return cudaSuccess;
   if (type == cudaMemoryTypeDevice && bytes > free_bytes()) return cudaErrorMemoryAllocation;
-  const bool guard = settings().guard;
-  const size_t usable = (bytes + kPage - 1) / kPage * kPage, mapped = usable + (guard ? kPage : 0);
+  const size_t guard = settings().guard ? kPage : 0;
+  const size_t usable = (bytes + kPage - 1) / kPage * kPage, mapped = usable + 2 * guard;
   void* mapping = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) return cudaErrorMemoryAllocation;
-  char* begin = static_cast<char*>(mapping);
-  memset(begin, kFill, usable);
-  if (guard) mprotect(begin + usable, kPage, PROT_NONE);
-  *address = guard ? begin + (usable - bytes) / kVector * kVector : begin;
+  char *begin = static_cast<char*>(mapping), *first = begin + guard;
+  memset(first, kFill, usable);
+  if (guard) {
+    mprotect(begin, guard, PROT_NONE);
+    mprotect(first + usable, guard, PROT_NONE);
+    first += (usable - bytes) / kVector * kVector;
+  }
+  *address = first;
   allocations[reinterpret_cast<uintptr_t>(*address)] = {bytes, type, begin, mapped};
   if (type == cudaMemoryTypeDevice) used += bytes;
   return cudaSuccess;
