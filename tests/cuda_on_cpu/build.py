@@ -57,8 +57,8 @@ def fingerprint():
         raise Unfit("g++ is needed")
     check(PINNED)
     gcc = subprocess.check_output(["g++", "-dumpfullversion"], text=True).strip()
-    sources = sorted(path for path in HERE.rglob("*") if path.suffix in (".h", ".cpp") or path.name == "build.py")
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    parts = sorted(path for path in HERE.rglob("*") if path.suffix in (".h", ".cpp") or path.name == "build.py")
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in parts)).hexdigest()[:16]
     return f"CuPy {CUPY} for {suffix()} by g++ {gcc} from {HERE} {digest}"
 
 
@@ -84,8 +84,10 @@ def build(folder):
     includes = [f"-I{HERE}/device", "-isystem", headers]
     cython = [sys.executable, "-m", "cython", "-3", "--cplus", *cython_options(), f"{RUNTIME}.pyx"]
     with ThreadPoolExecutor() as pool:
-        driver = pool.submit(run, [*gxx(DRIVER), *includes, *driver_sources(), "stubs.cpp"], folder)
-        compiler = pool.submit(run, [*gxx(COMPILER), *includes, *names(), f"{HERE}/compiler/nvrtc.cpp"], folder)
+        driver = pool.submit(
+            run, [*gxx(DRIVER), *includes, *sources("device"), *sources("driver"), "stubs.cpp"], folder
+        )
+        compiler = pool.submit(run, [*gxx(COMPILER), *includes, *names(), *sources("compiler")], folder)
         source = fetch(folder)
         run(cython, source)
         driver.result(), compiler.result()
@@ -100,9 +102,9 @@ def gxx(target):
     return ["g++", *flags, "-o", target]
 
 
-def driver_sources():
-    """List the driver's sources."""
-    return [HERE / "device" / "block.cpp", *sorted((HERE / "driver").glob("*.cpp"))]
+def sources(part):
+    """List the sources of a part."""
+    return sorted((HERE / part).glob("*.cpp"))
 
 
 def names():
