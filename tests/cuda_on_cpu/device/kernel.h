@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -24,7 +23,8 @@ struct Describe;
 template <auto Function, class... Arguments>
 struct Describe<Function, void (*)(Arguments...)> {
   static_assert(((alignof(Arguments) <= kArgumentAlignment) && ...));
-  static constexpr size_t kSizes[sizeof...(Arguments) + 1] = {sizeof(Arguments)...};
+  static constexpr size_t kCount = sizeof...(Arguments);
+  static constexpr size_t kSizes[kCount + 1] = {sizeof(Arguments)...};
 
   template <size_t... I>
   static void call(void** arguments, std::index_sequence<I...>) {
@@ -37,7 +37,7 @@ struct Describe<Function, void (*)(Arguments...)> {
 template <auto Function>
 Kernel describe(const char* name) {
   using Description = Describe<Function>;
-  return {name, Description::run, std::size(Description::kSizes) - 1, Description::kSizes};
+  return {name, Description::run, Description::kCount, Description::kSizes};
 }
 
 }  // namespace emulated

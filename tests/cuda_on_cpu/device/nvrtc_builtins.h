@@ -2,7 +2,6 @@
 // source of every kernel.
 #pragma once
 
-#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <cstddef>
@@ -16,9 +15,17 @@
 using std::isfinite;
 using std::isinf;
 using std::isnan;
-using std::max;
-using std::min;
 using std::signbit;
+
+template <class T>
+inline T min(T a, T b) {
+  return b < a ? b : a;
+}
+
+template <class T>
+inline T max(T a, T b) {
+  return a < b ? b : a;
+}
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
