@@ -3,7 +3,8 @@
 import importlib
 
 import pytest
-from cuda_on_cpu.plugin import pytest_addoption, pytest_configure  # noqa: F401
+
+pytest_plugins = ["cuda_on_cpu.plugin"]  # --cuda-on-cpu
 
 LIBRARIES = [
     pytest.param("numpy", id="numpy"),

@@ -69,8 +69,8 @@ def suffix():
 
 def is_built(folder):
     """Whether a folder holds what these sources make here; raise Unfit where nothing can be made."""
-    stamp = folder / "stamp"
-    return stamp.is_file() and stamp.read_text() == fingerprint()
+    needed, stamp = fingerprint(), folder / "stamp"
+    return stamp.is_file() and stamp.read_text() == needed
 
 
 def build(folder):
@@ -79,6 +79,7 @@ def build(folder):
         return
     check(BUILDING)
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "stamp").unlink(missing_ok=True)
     headers = importlib.metadata.distribution("nvidia-cuda-runtime").locate_file("nvidia/cu13/include")
     write_stubs(Path(headers), folder)
     includes = [f"-I{HERE}/device", "-isystem", headers]

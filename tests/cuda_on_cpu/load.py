@@ -23,7 +23,8 @@ class Finder:
 
 def load(folder):
     """Make CuPy run on the CPU in this process; give the driver."""
-    assert "cupy" not in sys.modules, "CuPy was imported too early"
+    if "cupy" in sys.modules:
+        raise RuntimeError("CuPy was imported too early")
     os.environ["CUPY_ACCELERATORS"] = ""  # they bring code for GPUs
     os.environ.setdefault("CUPY_CACHE_DIR", str(folder / "kernels"))
     # CuPy looks for them by name, and finds what is loaded.
