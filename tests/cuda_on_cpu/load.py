@@ -36,5 +36,18 @@ def load(folder):
     if not cupy.cuda.is_available():
         raise RuntimeError("CuPy does not see the emulated device")
     if driver.cuda_on_cpu_guards():
-        cupy.cuda.set_allocator(None)  # the pool would put many arrays into one allocation
+        cupy.cuda.set_allocator(allocate)
     return driver
+
+
+def allocate(size):
+    """Allocate for one array, where CuPy's pool would put many into one allocation; run out of memory as it does."""
+    from cupy.cuda import memory, runtime
+
+    try:
+        return memory.MemoryPointer(memory.Memory(size), 0)
+    except runtime.CUDARuntimeError as error:
+        if "cudaErrorMemoryAllocation" not in str(error):
+            raise
+        free, total = runtime.memGetInfo()
+        raise memory.OutOfMemoryError(size, total - free) from error
