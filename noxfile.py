@@ -58,3 +58,16 @@ def fuzz(session):
     ]
     env = {"LD_PRELOAD": ":".join(libraries), "ASAN_OPTIONS": "detect_leaks=0"}
     session.run("python", "tests/fuzz/fuzz.py", folder, *(session.posargs or ["--count", "100000"]), env=env)
+
+
+@nox.session
+def cuda_on_cpu(session):
+    """Run the gpu tests on CuPy without a GPU, with shuffled threads and then with guard pages; tests/cuda_on_cpu/."""
+    session.install("cupy-cuda13x==14.2.0", "nvidia-cuda-runtime==13.2.*", "nvidia-cuda-crt==13.2.*")
+    session.install("cython==3.1.*", "setuptools>=77")
+    session.install("-e", ".[test]", env={"CXX": "none"})  # the kernels for the host, half a minute, are not wanted
+    folder = session.create_tmp()
+    session.run("python", "tests/cuda_on_cpu/build.py", folder)
+    gpu = ["python", "-m", "pytest", "-m", "gpu", f"--cuda-on-cpu={folder}", *(session.posargs or ["tests"])]
+    session.run(*gpu, env={"CUDA_ON_CPU_SHUFFLE": "1"})
+    session.run(*gpu, "--ignore=tests/cuda_on_cpu", env={"CUDA_ON_CPU_GUARD": "1"})

@@ -4,6 +4,8 @@ import importlib
 
 import pytest
 
+pytest_plugins = ["cuda_on_cpu.plugin"]  # --cuda-on-cpu
+
 LIBRARIES = [
     pytest.param("numpy", id="numpy"),
     pytest.param("array_api_strict", id="strict"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 KERNELS = HERE.parent.parent / "kernels"
+EMULATED = HERE.parent / "cuda_on_cpu" / "device"
 SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-unknown-pragmas"]
 HOST = ["-march=x86-64-v2", "-DGPUSLICE_ONE_TARGET", "-DGPUSLICE_INLINE=inline"]
 COMMON = ["g++", "-std=c++20", "-O1", "-g1", "-fPIC", "-shared", "-pthread", *SANITIZED]
@@ -22,9 +23,10 @@ def build(folder, kernels=KERNELS, *, few=False):
             *COMMON,
             "-DGPUSLICE_THREADS=32",
             *(["-DEMULATE_FEW"] * few),
-            f"-I{HERE}",
+            f"-I{EMULATED}",
             f"-I{kernels}",
             str(HERE / "emulate.cpp"),
+            str(EMULATED / "block.cpp"),
             "-o",
             f"{folder}/emulate.so",
         ],

@@ -1,6 +1,4 @@
-// Runs the CUDA kernels of kernels/copy.cu on a CPU; see device.h. Built by tests/fuzz/build.py.
-
-#include <setjmp.h>
+// Runs the CUDA kernels of kernels/copy.cu on a CPU, by tests/cuda_on_cpu/device/block.h. Built by tests/fuzz/build.py.
 
 #include <algorithm>
 #include <map>
@@ -8,44 +6,12 @@
 #include <tuple>
 #include <vector>
 
+#include "block.h"
 #include "device.h"
 // After device.h, which stands in for what NVRTC knows by itself.
 #include "copy.cu"
 
 namespace emulated {
-uint3 thread, block;
-
-namespace {
-
-// Barriers that the running thread has passed, and how many it may pass in this round.
-int passed, allowed;
-jmp_buf at_barrier;
-
-}  // namespace
-
-void barrier() {
-  if (passed++ == allowed) longjmp(at_barrier, 1);
-}
-
-// One block. In round n every thread runs from the start up to its n-th barrier, in order, until all get to their end;
-// what a thread did before a barrier it does again in the same way. A thread that reads what a barrier should have made
-// sure of, and has none, reads it before the others have written it.
-template <class Run>
-void run_block(const std::vector<unsigned>& order, Run&& run) {
-  bool waiting = true;
-  for (allowed = 0; waiting; ++allowed) {
-    waiting = false;
-    for (unsigned t : order) {
-      thread = {t, 0, 0};
-      passed = 0;
-      if (setjmp(at_barrier) == 0)
-        run();
-      else
-        waiting = true;
-    }
-  }
-}
-
 using Kernel = void (*)(const void*);
 using Key = std::tuple<int, int, int, int, int>;  // index bits, capacity, kind, width, variant
 std::map<Key, Kernel>& kernels() {
@@ -127,12 +93,12 @@ int emulate(int bits, int capacity, int kind, int width, int variant, const void
   const auto found = kernels().find({bits, capacity, kind, width, variant});
   if (found == kernels().end()) return 1;
   std::mt19937 random(seed);
-  std::vector<unsigned> order(gpuslice::kThreads);
-  for (unsigned i = 0; i < order.size(); ++i) order[i] = i;
+  static Block runner;
+  std::vector<Place> order = threads_of({gpuslice::kThreads, 1, 1});
   for (unsigned b = 0; b < blocks; ++b) {
     block = {b, 0, 0};
     std::shuffle(order.begin(), order.end(), random);
-    run_block(order, [&] { found->second(packed); });
+    runner.run(order, [&] { found->second(packed); });
   }
   return 0;
 }

@@ -1,9 +1,8 @@
-// CUDA's device language as far as kernels/ uses it, for g++: the CUDA executor runs on a CPU, thread by thread.
+// CUDA's device language as far as kernels/ and CuPy's own kernels use it, for g++: kernels run on a CPU, thread by
+// thread, by block.cpp.
 //
 // What it shows: index arithmetic, permutations, edges, and that every vector access is aligned (it aborts where one is
-// not). Threads of a block run in shuffled order, each until it ends or reaches a barrier, so a missing barrier shows
-// as data that is not there yet. What it cannot show: anything about speed, or whether NVIDIA's compilers take the
-// text.
+// not). What it cannot show: anything about speed, or whether NVIDIA's compilers take the text.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +10,13 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "place.h"
+
+#define __host__
 #define __device__
 #define __global__
 #define __forceinline__ inline  // the sanitizers make inlined code large
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 // Shared by the threads of a block because blocks run one after the other.
@@ -26,15 +28,10 @@ struct alignas(8) uint2 {
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
-struct uint3 {
-  unsigned x, y, z;
-};
 
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
 namespace emulated {
-extern uint3 thread, block;
-void barrier();
 
 template <class T>
 inline void check_aligned(const T* address) {
@@ -43,10 +40,13 @@ inline void check_aligned(const T* address) {
     abort();
   }
 }
+
 }  // namespace emulated
 
 #define threadIdx emulated::thread
 #define blockIdx emulated::block
+#define blockDim emulated::block_size
+#define gridDim emulated::grid_size
 
 inline void __syncthreads() { emulated::barrier(); }
 

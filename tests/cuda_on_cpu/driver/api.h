@@ -1,0 +1,37 @@
+// What the entry points of runtime.cpp and driver.cpp share.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <mutex>
+
+namespace cuda_on_cpu {
+
+constexpr int kVersion = 13020;  // of CUDA
+
+// Held by every call: nothing here runs beside anything else.
+inline std::mutex& mutex() {
+  static std::mutex kMutex;
+  return kMutex;
+}
+
+// The last error of this thread, until it is asked for.
+inline thread_local cudaError_t last_error;
+
+template <class Function>
+cudaError_t call(Function&& function) {
+  const std::lock_guard<std::mutex> lock(mutex());
+  const cudaError_t error = function();
+  if (error) last_error = error;
+  return error;
+}
+
+// The driver's errors have the runtime's numbers.
+template <class Function>
+CUresult driver_call(Function&& function) {
+  const std::lock_guard<std::mutex> lock(mutex());
+  return static_cast<CUresult>(function());
+}
+
+}  // namespace cuda_on_cpu
