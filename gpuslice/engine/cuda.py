@@ -11,14 +11,13 @@ import numpy as np
 
 from gpuslice.arrays import Array
 from gpuslice.engine import generic
-from gpuslice.engine.packing import CUDA_32, CUDA_64, Packed, index_bits, pack
+from gpuslice.engine.packing import CUDA_32, CUDA_64, Packed, index_bits, instantiation, pack
 from gpuslice.engine.plan import VECTOR, Launch, Part
 from gpuslice.engine.prepare import Pairs, by_itemsize, prepare
 from gpuslice.engine.trace import Launch as Record
 from gpuslice.engine.trace import is_tracing, record_launch
 
 THREADS = 256
-_INDEX = {32: "unsigned", 64: "unsigned long long"}
 _HERE = Path(__file__).parent
 
 
@@ -62,7 +61,7 @@ def synchronize() -> None:
 
 def _launch(packed: Packed, parameters: bytes) -> None:
     launch = packed.launch
-    name = f"gpuslice::{launch.kind}<{_INDEX[packed.index_bits]}, {packed.capacity}, {launch.width}, {launch.variant}>"
+    name = instantiation(launch.kind, launch.width, launch.variant, packed.index_bits, packed.capacity)
     kernel = _kernel(name, cupy.cuda.runtime.getDevice())
     # A NumPy array of one item goes by value: nothing is uploaded, and the driver has copied it when this returns.
     kernel((packed.blocks,), (THREADS,), (np.frombuffer(parameters, f"V{len(parameters)}"),))
