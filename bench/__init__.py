@@ -1,0 +1,1 @@
+"""What the kernels cost: measured on the host, and read from the code compiled for CUDA."""
