@@ -12,12 +12,12 @@
 namespace gpuslice {
 
 template <class Index, int Capacity, int Width, int Step>
-__global__ void __launch_bounds__(kThreads) rows(const __grid_constant__ Parameters<Index, Capacity> p) {
+__global__ void __launch_bounds__(kThreads, 4) rows(const __grid_constant__ Parameters<Index, Capacity> p) {
   Cuda::walk(Rows<Cuda, Index, Width, Step>{}, p.header, tile_of(p.header, p, static_cast<Index>(blockIdx.x)));
 }
 
 template <class Index, int Capacity, int Width, int Channels>
-__global__ void __launch_bounds__(kThreads) planes(const __grid_constant__ Parameters<Index, Capacity> p) {
+__global__ void __launch_bounds__(kThreads, 4) planes(const __grid_constant__ Parameters<Index, Capacity> p) {
   constexpr bool kBackward = Channels < 0;
   constexpr int kChannels = kBackward ? -Channels : Channels;
   Planes<Cuda, Index, Width, kChannels, kBackward> body;
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kThreads) planes(const __grid_constant__ Param
 }
 
 template <class Index, int Capacity, int Width, int Channels>
-__global__ void __launch_bounds__(kThreads) rearranged(const __grid_constant__ Parameters<Index, Capacity> p) {
+__global__ void __launch_bounds__(kThreads, 4) rearranged(const __grid_constant__ Parameters<Index, Capacity> p) {
   constexpr bool kBackward = Channels < 0;
   constexpr int kChannels = kBackward ? -Channels : Channels;
   Cuda::walk(Rearranged<Cuda, Index, Width, kChannels, kBackward, !kBackward>{}, p.header,
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kThreads) rearranged(const __grid_constant__ P
 }
 
 template <class Index, int Capacity, int Width, int>
-__global__ void __launch_bounds__(kThreads) tiles(const __grid_constant__ Parameters<Index, Capacity> p) {
+__global__ void __launch_bounds__(kThreads, 4) tiles(const __grid_constant__ Parameters<Index, Capacity> p) {
   using Body = Tiles<Cuda, Index, Width>;
   __shared__ __align__(16) char memory[Body::kSide * Body::kPitch];
   Body::block(p.header, tile_of(p.header, p, static_cast<Index>(blockIdx.x)), memory);

@@ -1,6 +1,6 @@
 // What the CUDA executor provides: 16-byte vectors, and the map from the threads of a block to the items of its tile.
 //
-// A thread takes kBatch vectors that lie a block's width apart, so that neighbouring threads touch neighbouring bytes;
+// A thread takes a few vectors that lie a block's width apart, so that neighbouring threads touch neighbouring bytes;
 // it loads all of them before it stores the first, which keeps that many loads in flight.
 #pragma once
 
@@ -17,8 +17,8 @@ constexpr int kThreads = GPUSLICE_THREADS;
 
 struct Cuda {
   using Vector = uint4;
-  static constexpr int kBatch = 4;
-  static constexpr int kPadding = 4;  // bytes a row of a tile in shared memory, whose banks are that wide
+  static constexpr int kInFlight = 4;  // vectors of a thread, at least
+  static constexpr int kPadding = 4;   // bytes a row of a tile in shared memory, whose banks are that wide
 
   static GPUSLICE_INLINE unsigned divide(unsigned n, Divisor<unsigned> by) {
     return by.value == 1 ? n : (__umulhi(n, by.magic) + n) >> (32 - __clz(static_cast<int>(by.value - 1)));
@@ -137,6 +137,9 @@ struct Cuda {
   static GPUSLICE_INLINE void walk(const Body& body, const Header<Index>& header, const Tile<Index>& tile) {
     using Stride = typename Signed<Index>::type;
     const Stride stride = header.source_stride[header.rank - 1];
+    // Bodies of several vectors take fewer at once: more registers would leave a processor fewer threads.
+    constexpr int kVectors = sizeof(typename Body::Registers) / kVectorBytes;
+    constexpr int kBatch = (kInFlight + kVectors - 1) / kVectors;
     constexpr Index kStep = Index(kThreads) * Body::kItems;
     for (Index at = tile.begin + threadIdx.x * Body::kItems; at < tile.end; at += kBatch * kStep) {
       typename Body::Registers registers[kBatch];
