@@ -39,8 +39,10 @@ class Compiled:
         Registers of a thread, and bytes, as ptxas says.
     load_bits, store_bits, main_store_bits : int or None
         The widest load and store of global memory, and the widest store of the main path.
-    instructions, loop_instructions, round_instructions, round_vectors : int or None
-        Of the whole kernel, its main loop and the loop's shortest round, and the vectors that one stores; see sass.py.
+    instructions, loop_instructions : int or None
+        Of the whole kernel and of its main loops; see sass.py.
+    best_instructions, best_vectors, worst_instructions, worst_vectors : int or None
+        Of the shortest round through the best and the worst of the main loops, and the vectors that it stores.
     error : str or None
         Why it did not compile.
     """
@@ -62,16 +64,21 @@ class Compiled:
     main_store_bits: int | None = None
     instructions: int | None = None
     loop_instructions: int | None = None
-    round_instructions: int | None = None
-    round_vectors: int | None = None
+    best_instructions: int | None = None
+    best_vectors: int | None = None
+    worst_instructions: int | None = None
+    worst_vectors: int | None = None
     error: str | None = None
 
     @property
-    def a_vector(self) -> float | None:
-        """Instructions of a thread for 16 bytes stored, on the shortest round."""
-        if not self.round_instructions or not self.round_vectors:
-            return None
-        return self.round_instructions / self.round_vectors
+    def best(self) -> float | None:
+        """Instructions of a thread for 16 bytes stored, in the best main loop."""
+        return self.best_instructions / self.best_vectors if self.best_instructions and self.best_vectors else None
+
+    @property
+    def worst(self) -> float | None:
+        """Instructions of a thread for 16 bytes stored, in the worst main loop."""
+        return self.worst_instructions / self.worst_vectors if self.worst_instructions and self.worst_vectors else None
 
     def broken(self) -> str | None:
         """Say what is not as it should be."""
@@ -105,7 +112,7 @@ def _chunk(task: tuple[str, str, Sequence[Key]]) -> list[Compiled]:
     except ValueError as error:
         if len(keys) > 1:  # which one is it?
             return [result for key in keys for result in _chunk((cuda, arch, [key]))]
-        return [Compiled(cuda, arch, *keys[0], error=str(error).strip())]
+        return [Compiled(cuda, arch, *keys[0], error=str(error))]
     used = _usage(log)
     code = dict(disassembled(cubin, _nvdisasm()))
     results = []

@@ -55,7 +55,8 @@ class Nvrtc:
             )
             log = self._text(program, "ProgramLog").decode().rstrip("\0")
             if status:
-                raise ValueError(log)
+                first = next((line for line in log.splitlines() if "error" in line), log)
+                raise ValueError(first.replace(f"{KERNELS}/", ""))
             return self._text(program, "CUBIN"), log, {name: self._lowered(program, name) for name in names}
         finally:
             self._call("nvrtcDestroyProgram", ctypes.byref(program))

@@ -1,7 +1,8 @@
 """What machine code does: how wide it loads and stores, and how many instructions it runs for 16 bytes.
 
 The kernels store whole vectors past the caches (``__stcs``, in SASS ``.EF``) and nothing else so: those stores are the
-main path. The loop around them is the main loop.
+main path. The loops around them are the main loops: one for vectors that are in one run, found together, and one for
+vectors that are found one by one.
 """
 
 import heapq
@@ -31,7 +32,7 @@ def measured(instructions: Sequence[Instruction], gathers: bool) -> dict[str, in
         "store_bits": max((_bits(name) for name in opcodes if name.startswith("STG")), default=0),
         "main_store_bits": max((_bits(name) for name in opcodes if _is_main_store(name)), default=0),
         "instructions": len(code),
-        **Graph(code).main_loop(gathers),
+        **Graph(code).main_loops(gathers),
     }
 
 
@@ -72,41 +73,50 @@ class Graph:
                 follows.add(last + 1)
             self.after[start] = follows & self.blocks.keys()
 
-    def reach(self, start: int, inside: Collection[int]) -> set[int]:
-        """Give the blocks that can come after one, without leaving a set of blocks."""
+    def reach(self, start: int, inside: Collection[int] | None = None) -> set[int]:
+        """Give the blocks that can come after one, perhaps without leaving a set of blocks."""
         seen: set[int] = set()
         waiting = [start]
         while waiting:
-            new = {at for at in self.after[waiting.pop()] if at in inside} - seen
+            new = {at for at in self.after[waiting.pop()] if inside is None or at in inside} - seen
             seen |= new
             waiting += new
         return seen
 
-    def main_loop(self, gathers: bool) -> dict[str, int | None]:
-        """Give the instructions of the main loop, those of its shortest round, and the vectors that one stores.
+    def main_loops(self, gathers: bool) -> dict[str, int | None]:
+        """Give the instructions of all main loops, and of the shortest rounds of the best and the worst of them.
 
-        A round is a path through the loop that passes every load and every store of a whole vector; the shortest one is
-        that of aligned vectors in a view of one axis. None where there is no such loop.
+        A round is a path through a loop that passes every load and every store of a whole vector. Nothing is known
+        where stores lie outside of loops, or a loop is entered in several places.
         """
-        numbers: dict[str, int | None] = dict.fromkeys(("loop_instructions", "round_instructions", "round_vectors"))
         counts = {at: sum(_is_main_store(one["opcode"]) for one in block) for at, block in self.blocks.items()}
         stores = {at for at, count in counts.items() if count}
-        loop = self._loop_around(min(stores)) if stores else set()
+        around = {at: {block for block in self.reach(at) if at in self.reach(block)} for at in stores}
+        loops = {min(loop, default=-1): loop for loop in around.values()}
+        rounds = [self._round(loop, {at: counts[at] for at in stores & loop}, gathers) for loop in loops.values()]
+        known = sorted((found for found in rounds if found is not None), key=lambda found: found[0] / found[1])
+        if not known or len(known) != len(rounds):
+            known = [(None, None)]
+        return {
+            "loop_instructions": sum(len(self.blocks[at]) for loop in loops.values() for at in loop),
+            "best_instructions": known[0][0],
+            "best_vectors": known[0][1],
+            "worst_instructions": known[-1][0],
+            "worst_vectors": known[-1][1],
+        }
+
+    def _round(self, loop: set[int], stores: dict[int, int], gathers: bool) -> tuple[int, int] | None:
+        """Give the length of the shortest round of a loop, and the vectors it stores."""
         heads = {at for block in self.blocks.keys() - loop for at in self.after[block] if at in loop}
-        if not stores or not stores <= loop or len(heads) != 1:
-            return numbers
+        if len(heads) != 1:
+            return None
         (head,) = heads
         ahead = {at: self.reach(at, loop - {head}) for at in loop}
         # Loads in loops of their own, and those that no store comes after, are of items.
-        loads = {at for at in loop if self._loads(at, gathers) and at not in ahead[at] and ahead[at] & stores}
-        to_load, to_store = _layers(loads, ahead), _layers(stores, ahead)
-        numbers["loop_instructions"] = sum(len(self.blocks[at]) for at in loop)
-        numbers["round_instructions"] = self._shortest(head, [*to_load, *to_store], loop)
-        numbers["round_vectors"] = sum(min(counts[at] for at in layer) for layer in to_store)
-        return numbers
-
-    def _loop_around(self, at: int) -> set[int]:
-        return {block for block in self.reach(at, self.blocks) if at in self.reach(block, self.blocks)}
+        loads = {at for at in loop if self._loads(at, gathers) and at not in ahead[at] and ahead[at] & stores.keys()}
+        to_store = _layers(stores, ahead)
+        length = self._shortest(head, [*_layers(loads, ahead), *to_store], loop)
+        return None if length is None else (length, sum(min(stores[at] for at in layer) for layer in to_store))
 
     def _loads(self, at: int, gathers: bool) -> bool:
         opcodes = [instruction["opcode"] for instruction in self.blocks[at]]

@@ -14,12 +14,13 @@ here ran on a GPU or says how fast anything is.
 COLUMNS = """\
 A row for each kernel: the most registers of a thread over table capacities and architectures, with 32-bit and 64-bit
 indices; instructions of a thread for 16 bytes stored, the fewest and the most over the same; the widest loads and
-stores in bits, of global memory, where they differ the narrowest; the most instructions of the main loop as it stands.
+stores in bits, of global memory, where they differ the narrowest; the most instructions of all main loops together.
 
-Instructions for 16 bytes are those of the shortest path once around the main loop that passes every load and every
-store of a whole vector, divided by the vectors stored: aligned vectors in a view of one axis. Other alignments, more
-axes and what is left at the ends of runs take more. For tiles the loop is the one that writes; reading items into
-shared memory comes on top.
+Instructions for 16 bytes are those of the shortest path once around a main loop that passes every load and every store
+of a whole vector, divided by the vectors stored: aligned vectors in a view of one axis. Other alignments, more axes
+and what is left at the ends of runs take more. "Long" is the loop for vectors that are in one run, whose place is found
+once; "short" the one that finds a place for each; a kernel with one loop has the same in both. For tiles the loop is
+the one that writes; reading items into shared memory comes on top. "-": the compiler left no such loop.
 """
 
 
@@ -55,14 +56,16 @@ def _architectures(results: Sequence[Compiled]) -> Iterator[str]:
 
 
 def _kernels(results: Sequence[Compiled]) -> Iterator[str]:
-    yield "| kernel | registers 32 / 64 | for 16 B, 32 bits | for 16 B, 64 bits | loads | stores | loop |"
-    yield "|---|---:|---:|---:|---:|---:|---:|"
+    yield "| kernel | registers 32 / 64 | long, 32 | long, 64 | short, 32 | short, 64 | loads | stores | loops |"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
     for (kind, width, variant), group in _grouped(results, lambda one: (one.kind, one.width, one.variant)).items():
         narrow, wide = ([one for one in group if one.index_bits == bits] for bits in (32, 64))
         cells = (
             f"{_most(one.registers for one in narrow)} / {_most(one.registers for one in wide)}",
-            _range(narrow),
-            _range(wide),
+            _range(one.best for one in narrow),
+            _range(one.best for one in wide),
+            _range(one.worst for one in narrow),
+            _range(one.worst for one in wide),
             min((one.load_bits for one in group if one.load_bits is not None), default="-"),
             min((one.main_store_bits for one in group if one.main_store_bits is not None), default="-"),
             _most(one.loop_instructions for one in group),
@@ -81,6 +84,6 @@ def _most(numbers: Iterable[int | None]) -> int | str:
     return max((number for number in numbers if number is not None), default="-")
 
 
-def _range(group: Iterable[Compiled]) -> str:
-    known = [one.a_vector for one in group if one.a_vector is not None]
+def _range(numbers: Iterable[float | None]) -> str:
+    known = [number for number in numbers if number is not None]
     return f"{min(known):.0f} to {max(known):.0f}" if known else "-"
