@@ -14,7 +14,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline  // the sanitizers make inlined code large
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 // Shared by the threads of a block because blocks run one after the other.
