@@ -47,6 +47,14 @@ def models(session):
 
 
 @nox.session
+def instantiations(session):
+    """Compile every instantiation of the CUDA kernels by NVRTC and check the code: ``-- --quick`` takes a few."""
+    tools = ["nvidia-cuda-nvrtc==13.2.*", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvdisasm"]
+    session.install(*nox.project.load_toml("pyproject.toml")["project"]["dependencies"], *tools)
+    session.run("python", "-m", "bench.instantiations", *session.posargs)
+
+
+@nox.session
 def fuzz(session):
     """Run random plans through the kernels under sanitizers: ``nox -s fuzz -- --seed 1 --count 100000``."""
     session.install("-e", ".")

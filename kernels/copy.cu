@@ -3,6 +3,9 @@
 // Launch: 1-D grids of as many blocks as the launch has tiles, kThreads threads each, no dynamic shared memory.
 // Everything is in the one parameter; Capacity is how many parts its tables hold. A target that is not aligned to a
 // vector is written item by item.
+//
+// Four blocks to a multiprocessor leave a thread 64 registers, which all bodies do with; left to choose, ptxas spills
+// some for the sake of a fifth.
 
 #include "cuda.cuh"
 #include "pixels.cuh"
@@ -12,12 +15,12 @@
 namespace gpuslice {
 
 template <class Index, int Capacity, int Width, int Step>
-__global__ void __launch_bounds__(kThreads) rows(const __grid_constant__ Parameters<Index, Capacity> p) {
+__global__ void __launch_bounds__(kThreads, kBlocks) rows(const __grid_constant__ Parameters<Index, Capacity> p) {
   Cuda::walk(Rows<Cuda, Index, Width, Step>{}, p.header, tile_of(p.header, p, static_cast<Index>(blockIdx.x)));
 }
 
 template <class Index, int Capacity, int Width, int Channels>
-__global__ void __launch_bounds__(kThreads) planes(const __grid_constant__ Parameters<Index, Capacity> p) {
+__global__ void __launch_bounds__(kThreads, kBlocks) planes(const __grid_constant__ Parameters<Index, Capacity> p) {
   constexpr bool kBackward = Channels < 0;
   constexpr int kChannels = kBackward ? -Channels : Channels;
   Planes<Cuda, Index, Width, kChannels, kBackward> body;
@@ -26,7 +29,7 @@ __global__ void __launch_bounds__(kThreads) planes(const __grid_constant__ Param
 }
 
 template <class Index, int Capacity, int Width, int Channels>
-__global__ void __launch_bounds__(kThreads) rearranged(const __grid_constant__ Parameters<Index, Capacity> p) {
+__global__ void __launch_bounds__(kThreads, kBlocks) rearranged(const __grid_constant__ Parameters<Index, Capacity> p) {
   constexpr bool kBackward = Channels < 0;
   constexpr int kChannels = kBackward ? -Channels : Channels;
   Cuda::walk(Rearranged<Cuda, Index, Width, kChannels, kBackward, !kBackward>{}, p.header,
@@ -34,7 +37,7 @@ __global__ void __launch_bounds__(kThreads) rearranged(const __grid_constant__ P
 }
 
 template <class Index, int Capacity, int Width, int>
-__global__ void __launch_bounds__(kThreads) tiles(const __grid_constant__ Parameters<Index, Capacity> p) {
+__global__ void __launch_bounds__(kThreads, kBlocks) tiles(const __grid_constant__ Parameters<Index, Capacity> p) {
   using Body = Tiles<Cuda, Index, Width>;
   __shared__ __align__(16) char memory[Body::kMemory];
   Body::block(p.header, tile_of(p.header, p, static_cast<Index>(blockIdx.x)), memory);

@@ -1,6 +1,6 @@
 // What the CUDA executor provides: 16-byte vectors, and the map from the threads of a block to the items of its tile.
 //
-// A thread takes kBatch vectors that lie a block's width apart, so that neighbouring threads touch neighbouring bytes;
+// A thread takes a few vectors that lie a block's width apart, so that neighbouring threads touch neighbouring bytes;
 // it loads all of them before it stores the first, which keeps that many loads in flight.
 #pragma once
 
@@ -14,11 +14,12 @@ namespace gpuslice {
 #define GPUSLICE_THREADS 256
 #endif
 constexpr int kThreads = GPUSLICE_THREADS;
+constexpr int kBlocks = 4;  // that a multiprocessor can hold, at least
 
 struct Cuda {
   using Vector = uint4;
-  static constexpr int kBatch = 4;
-  static constexpr int kPadding = 4;  // bytes a row of a tile in shared memory, whose banks are that wide
+  static constexpr int kInFlight = 4;  // vectors of a thread, at least
+  static constexpr int kPadding = 4;   // bytes a row of a tile in shared memory, whose banks are that wide
 
   static GPUSLICE_INLINE unsigned divide(unsigned n, Divisor<unsigned> by) {
     return by.value == 1 ? n : (__umulhi(n, by.magic) + n) >> (32 - __clz(static_cast<int>(by.value - 1)));
@@ -139,39 +140,76 @@ struct Cuda {
 
   static GPUSLICE_INLINE void barrier() { __syncthreads(); }
 
-  // Move a tile, a vector of the target at a time.
+  // Move a tile, a batch of vectors of the target at a time.
   template <class Body, class Index>
   static GPUSLICE_INLINE void walk(const Body& body, const Header<Index>& header, const Tile<Index>& tile) {
     using Stride = typename Signed<Index>::type;
-    const Stride stride = header.source_stride[header.rank - 1];
-    constexpr Index kStep = Index(kThreads) * Body::kItems;
-    for (Index at = tile.begin + threadIdx.x * Body::kItems; at < tile.end; at += kBatch * kStep) {
-      typename Body::Registers registers[kBatch];
-      char* target[kBatch];
-      unsigned whole = 0;
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i) {
-        const Index item = at + i * kStep;
-        if (item + Body::kItems > tile.end) continue;
-        const Place<Index> place = place_of<Cuda, Index, Body::kWidth>(header, tile, item);
-        if (!loadable(body, place, stride)) continue;
-        registers[i] = body.load(place.source, stride);
-        target[i] = place.target;
-        whole |= 1u << i;
-      }
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i)
-        if (whole >> i & 1) body.template store<true>(target[i], registers[i]);
-      if (whole + 1 == 1u << kBatch) continue;
-#pragma unroll 1
-      for (int i = 0; i < kBatch; ++i)
-        if (!(whole >> i & 1) && at + i * kStep < tile.end) move_items(body, header, tile, at + i * kStep, stride);
-    }
+    const Stride stride = Body::kStride ? Stride(Body::kStride) : header.source_stride[header.rank - 1];
+    constexpr Index kStep = Index(kThreads) * Body::kItems * batch<Body>();
+    constexpr Index kSpan = kStep - Index(kThreads - 1) * Body::kItems;
+    Index at = tile.begin + threadIdx.x * Body::kItems;
+    if (batch<Body>() > 1 && axis(header, tile, header.rank - 1).value >= kSpan)
+      for (; at + kSpan <= tile.end; at += kStep)
+        if (!move_in_run(body, place_of<Cuda, Index, Body::kWidth>(header, tile, at), stride)) break;
+    for (; at < tile.end; at += kStep) move_apart(body, header, tile, at, stride);
   }
 
  private:
   template <int Width>
   struct Item;
+
+  // How many vectors' worth of items a thread takes at once: fewer where one has several, for want of registers.
+  template <class Body>
+  static constexpr GPUSLICE_INLINE int batch() {
+    constexpr int kVectors = sizeof(typename Body::Registers) / kVectorBytes;
+    if (Body::kStride == 0 && Body::kItems > 8) return kInFlight / 2;  // gathered from bytes
+    return (kInFlight + kVectors - 1) / kVectors;
+  }
+
+  // A batch that is in one run, so that its place is found once; false where it is not or can't be moved whole.
+  template <class Body, class Index, class Stride>
+  static GPUSLICE_INLINE bool move_in_run(const Body& body, const Place<Index>& first, Stride stride) {
+    constexpr Index kStep = Index(kThreads) * Body::kItems, kLast = (batch<Body>() - 1) * kStep;
+    if (first.room <= kLast) return false;
+    const Place<Index> last{first.source + static_cast<Stride>(kLast) * stride, first.target + kLast * Body::kWidth,
+                            first.done + kLast, first.room - kLast};
+    if (!loadable(body, first, stride) || !loadable(body, last, stride)) return false;
+    typename Body::Registers registers[batch<Body>()];
+#pragma unroll
+    for (int i = 0; i < batch<Body>(); ++i)
+      registers[i] = body.load(first.source + static_cast<Stride>(i * kStep) * stride, stride);
+#pragma unroll
+    for (int i = 0; i < batch<Body>(); ++i)
+      body.template store<true>(first.target + i * kStep * Body::kWidth, registers[i]);
+    return true;
+  }
+
+  // A batch of vectors that each have a place of their own, and may have to go item by item.
+  template <class Body, class Index, class Stride>
+  static GPUSLICE_INLINE void move_apart(const Body& body, const Header<Index>& header, const Tile<Index>& tile,
+                                         Index at, Stride stride) {
+    constexpr Index kStep = Index(kThreads) * Body::kItems;
+    typename Body::Registers registers[batch<Body>()];
+    char* target[batch<Body>()];
+    unsigned whole = 0;
+#pragma unroll
+    for (int i = 0; i < batch<Body>(); ++i) {
+      const Index item = at + i * kStep;
+      if (item + Body::kItems > tile.end) continue;
+      const Place<Index> place = place_of<Cuda, Index, Body::kWidth>(header, tile, item);
+      if (!loadable(body, place, stride)) continue;
+      registers[i] = body.load(place.source, stride);
+      target[i] = place.target;
+      whole |= 1u << i;
+    }
+#pragma unroll
+    for (int i = 0; i < batch<Body>(); ++i)
+      if (whole >> i & 1) body.template store<true>(target[i], registers[i]);
+    if (whole + 1 == 1u << batch<Body>()) return;
+#pragma unroll 1
+    for (int i = 0; i < batch<Body>(); ++i)
+      if (!(whole >> i & 1) && at + i * kStep < tile.end) move_items(body, header, tile, at + i * kStep, stride);
+  }
 
   template <class Body, class Index, class Stride>
   static GPUSLICE_INLINE bool loadable(const Body& body, const Place<Index>& place, Stride stride) {

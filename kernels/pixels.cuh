@@ -16,6 +16,7 @@ struct Pixels {
   static constexpr int kItems = kVectorBytes / Width;  // pixels at a time: a vector a channel
   static constexpr int kSourceWidth = Width * Channels;
   static constexpr int kVectors = Channels;
+  static constexpr int kStride = Backward ? -kSourceWidth : kSourceWidth;
   static constexpr bool kDense = true;
   static constexpr bool kOneTarget = false;  // or items that are no part of a vector
 

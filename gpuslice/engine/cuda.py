@@ -19,14 +19,13 @@ import numpy as np
 
 from gpuslice.arrays import Array
 from gpuslice.engine import generic
-from gpuslice.engine.packing import CUDA_32, CUDA_64, Packed, index_bits, pack
+from gpuslice.engine.packing import CUDA_32, CUDA_64, Packed, index_bits, instantiation, pack
 from gpuslice.engine.plan import VECTOR, Launch, Part
 from gpuslice.engine.prepare import Pairs, by_itemsize, prepare
 from gpuslice.engine.trace import Launch as Record
 from gpuslice.engine.trace import is_tracing, record_launch
 
 THREADS = 256
-_INDEX = {32: "unsigned", 64: "unsigned long long"}
 _HERE = Path(__file__).parent
 # __grid_constant__, which keeps parameters where they are, needs it.
 _LEAST_CAPABILITY = 70
@@ -109,13 +108,13 @@ def _by_value(parameters: bytes) -> Any:
 
 def _kernel_of(packed: Packed, device: int) -> Any:
     launch = packed.launch
-    return _kernel(launch.kind, packed.index_bits, packed.capacity, launch.width, launch.variant, device)
+    return _kernel(launch.kind, launch.width, launch.variant, packed.index_bits, packed.capacity, device)
 
 
 @cache
-def _kernel(kind: str, bits: int, capacity: int, width: int, variant: int, device: int) -> Any:
+def _kernel(kind: str, width: int, variant: int, bits: int, capacity: int, device: int) -> Any:
     """Compile an instantiation for the current device on first use. CuPy keeps what it compiled on disk."""
-    name = f"gpuslice::{kind}<{_INDEX[bits]}, {capacity}, {width}, {variant}>"
+    name = instantiation(kind, width, variant, bits, capacity)
     folder = next(path for path in (_HERE.parent / "kernels", _HERE.parent.parent / "kernels") if path.is_dir())
     # CuPy's cache knows the text of the source alone; the digest makes it see a change in what is included.
     digest = sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.cu*")))).hexdigest()[:16]

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import accumulate
 from math import prod
 
-from gpuslice.engine.plan import MAX_RANK, Axis, Launch
+from gpuslice.engine.plan import MAX_CHANNELS, MAX_RANK, Axis, Launch, all_kernels
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,21 @@ def pack(launch: Launch, dialect: Dialect, *, stream: bool = False) -> list[Pack
     return [_pack(chunk, dialect, stream) for chunk in _chunks(launch, most)]
 
 
+def instantiation(kind: str, width: int, variant: int, bits: int, capacity: int) -> str:
+    """Name an instantiation of kernels/copy.cu, as NVRTC is asked for it."""
+    index = {32: "unsigned", 64: "unsigned long long"}[bits]
+    return f"gpuslice::{kind}<{index}, {capacity}, {width}, {variant}>"
+
+
+def all_instantiations() -> Iterator[tuple[str, int, int, int, int]]:
+    """Give what `instantiation` takes, for all that launches on CUDA can ask for."""
+    for kind, width, variant in all_kernels():
+        for dialect in (CUDA_32, CUDA_64):
+            entries = range(2, MAX_CHANNELS + 1) if kind == "planes" else dialect.capacities
+            for capacity in sorted({_capacity(dialect, count) for count in entries}):
+                yield kind, width, variant, dialect.index_bits, capacity
+
+
 def index_bits(launch: Launch) -> int:
     """Give the narrowest index for a launch, by the span of its views: 32 bits reach half their range."""
     shape = [max(axis.counts) for axis in launch.axes]
@@ -139,7 +154,7 @@ def _pack(launch: Launch, dialect: Dialect, stream: bool) -> Packed:
     tile, by_tile, tiles = _deal(launch, shapes, dialect)
     rank, bits = len(launch.axes), dialect.index_bits
     entries = len(launch.parts)
-    capacity = next((size for size in dialect.capacities if size >= entries), entries)
+    capacity = _capacity(dialect, entries)
     varying = next((k for k, axis in enumerate(launch.axes) if axis.varies), MAX_RANK)
     words = (rank, dealt, capacity, varying, int(by_tile), int(launch.flat), int(stream))
     padding = [0] * (MAX_RANK - rank)
@@ -156,6 +171,10 @@ def _pack(launch: Launch, dialect: Dialect, stream: bool) -> Packed:
     starts = [0, *accumulate(tiles)][:dealt] + [0] * (capacity - dealt)
     tail = struct.pack(f"<{3 * capacity}{unsigned}", *extents, *starts)
     return Packed(launch, capacity, sum(tiles), bits, head + b"\0" * (-len(head) % 8), tail)
+
+
+def _capacity(dialect: Dialect, entries: int) -> int:
+    return next((size for size in dialect.capacities if size >= entries), entries)
 
 
 def _deal(launch: Launch, shapes: Sequence[Sequence[int]], dialect: Dialect) -> tuple[int, bool, list[int]]:

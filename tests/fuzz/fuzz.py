@@ -89,11 +89,13 @@ class Fuzz:
 
     def parts(self, itemsize):
         """Draw sources of parts: one view, the pieces of a split, channels, or views that have nothing in common."""
-        form = self.random.choice(["one", "one", "split", "split", "many", "channels", "mixed", "transposed"])
+        form = self.random.choice(["one", "one", "split", "split", "many", "channels", "mixed", "transposed", "long"])
         shape = self.shape(6000 if form == "many" and self.random.random() < 0.1 else 2000)
         if form == "transposed":
             shape = [self.random.choice(EDGES[8:]), self.random.choice(EDGES[8:18])]
             shape.insert(self.random.randrange(3), self.random.choice([1, 1, 2]))
+        if form == "long":  # rows about as long as what a block of 32 threads moves at once
+            shape = [self.random.randrange(1, 5), self.random.randrange(1500, 3000) // itemsize]
         if form == "channels":
             rows, columns = self.random.randrange(1, 3), self.random.randrange(1, 4)
             shape = [rows, columns, self.random.choice(EDGES), self.random.randrange(2, 5)]
@@ -114,7 +116,7 @@ class Fuzz:
         whole = self.view(memory, lead + offset, shape, strides, itemsize)
         if form == "transposed" and self.random.random() < 0.5:
             whole = whole[::-1] if self.random.random() < 0.5 else whole[:, ::-1, 1:]
-        if form in ("one", "mixed", "transposed") or (form == "channels" and self.random.random() < 0.5):
+        if form in ("one", "mixed", "transposed", "long") or (form == "channels" and self.random.random() < 0.5):
             axis = None
             views = [whole] if form != "mixed" else [whole, whole[..., ::-1], whole[::-1], whole[..., : shape[-1] // 2]]
         else:

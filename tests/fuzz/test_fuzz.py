@@ -59,6 +59,7 @@ BROKEN = {
         "return first - offset >= low && first - offset + (vectors + (offset != 0)) * kVectorBytes <= high;",
         "return true;",
     ),
+    "a batch beyond the end of its run": ("cuda.cuh", "if (first.room <= kLast) return false;", ""),
     "a missing barrier": ("tiles.cuh", "Executor::barrier();", ""),
 }  # fmt: skip
 

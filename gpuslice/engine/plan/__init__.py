@@ -8,10 +8,10 @@ which kernel moves them.
 from collections.abc import Sequence
 
 from gpuslice.engine.plan.axes import VECTOR, merged, ordered, reduced, widened
-from gpuslice.engine.plan.kernels import MAX_CHANNELS, classified
+from gpuslice.engine.plan.kernels import MAX_CHANNELS, all_kernels, classified
 from gpuslice.engine.plan.parts import Axis, Launch, Part, groups_of
 
-__all__ = ["MAX_CHANNELS", "MAX_RANK", "VECTOR", "Axis", "Launch", "Part", "plan"]
+__all__ = ["MAX_CHANNELS", "MAX_RANK", "VECTOR", "Axis", "Launch", "Part", "all_kernels", "plan"]
 
 # What the kernels' parameters hold; so many axes are seldom left.
 MAX_RANK = 8

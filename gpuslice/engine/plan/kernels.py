@@ -1,16 +1,31 @@
 """Which kernel moves a launch, by its inner axes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gpuslice.engine.plan.axes import VECTOR
 from gpuslice.engine.plan.parts import Axis, Launch, Part
 
+WIDTHS = (1, 2, 4, 8, 16)
 # Steps between small items that are cheaper to thin out of whole vectors than to gather, and for which widths.
 THINNED = (2, 3, 4)
 THINNED_WIDTHS = (1, 2)
 PIXEL_WIDTHS = (1, 2, 4)
 MAX_CHANNELS = 4
+
+
+def all_kernels() -> Iterator[tuple[str, int, int]]:
+    """Give the kind, width and variant of every kernel that a plan can name; see Launch."""
+    for width in WIDTHS:
+        thinned = THINNED if width in THINNED_WIDTHS else ()
+        for step in (0, *(sign * step for step in (1, *thinned) for sign in (1, -1))):
+            yield "rows", width, step
+        yield "tiles", width, 0
+    for kind in ("planes", "rearranged"):
+        for width in PIXEL_WIDTHS:
+            for channels in range(2, MAX_CHANNELS + 1):
+                yield kind, width, channels
+                yield kind, width, -channels
 
 
 def classified(launch: Launch, parts: Sequence[Part]) -> Launch:

@@ -1,0 +1,89 @@
+"""NVRTC and nvdisasm out of NVIDIA's Python packages, without CuPy: two versions of NVRTC side by side."""
+
+import ctypes
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+KERNELS = Path(__file__).parents[2] / "kernels"
+OPTIONS = ("-std=c++17", f"-I{KERNELS}")  # as gpuslice/engine/cuda.py has them
+
+
+def package_file(pattern: str) -> Path:
+    """Find a file of NVIDIA's packages, such as ``cu13/bin/nvdisasm``."""
+    for folder in sys.path:
+        found = sorted(Path(folder or ".").glob(f"nvidia/{pattern}"))
+        if found:
+            return found[0]
+    raise SystemExit(f"no nvidia/{pattern}: is its package installed? `nox -s instantiations` installs what is needed")
+
+
+class Nvrtc:
+    """One libnvrtc.
+
+    Parameters
+    ----------
+    path : Path
+        The library, with its libnvrtc-builtins beside it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._library = ctypes.CDLL(str(path))
+        self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
+
+    def version(self) -> str:
+        """Give the version, such as ``13.2``."""
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self._call("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
+        return f"{major.value}.{minor.value}"
+
+    def compile(self, names: Sequence[str], arch: str) -> tuple[bytes, str, dict[str, str]]:
+        """Compile instantiations of copy.cu: a cubin, the log of ptxas, and the names in both by names of C++."""
+        program = ctypes.c_void_p()
+        source = (KERNELS / "copy.cu").read_bytes()
+        self._call("nvrtcCreateProgram", ctypes.byref(program), source, b"copy.cu", 0, None, None)
+        try:
+            for name in names:
+                self._call("nvrtcAddNameExpression", program, name.encode())
+            options = [option.encode() for option in (f"-arch={arch}", *OPTIONS, "--ptxas-options=-v")]
+            status = self._library.nvrtcCompileProgram(
+                program, len(options), (ctypes.c_char_p * len(options))(*options)
+            )
+            log = self._text(program, "ProgramLog").decode().rstrip("\0")
+            if status:
+                first = next((line for line in log.splitlines() if "error" in line), log)
+                raise ValueError(first.replace(f"{KERNELS}/", ""))
+            return self._text(program, "CUBIN"), log, {name: self._lowered(program, name) for name in names}
+        finally:
+            self._call("nvrtcDestroyProgram", ctypes.byref(program))
+
+    def _lowered(self, program: ctypes.c_void_p, name: str) -> str:
+        lowered = ctypes.c_char_p()
+        self._call("nvrtcGetLoweredName", program, name.encode(), ctypes.byref(lowered))
+        return (lowered.value or b"").decode()
+
+    def _text(self, program: ctypes.c_void_p, what: str) -> bytes:
+        size = ctypes.c_size_t()
+        self._call(f"nvrtcGet{what}Size", program, ctypes.byref(size))
+        text = ctypes.create_string_buffer(size.value)
+        self._call(f"nvrtcGet{what}", program, text)
+        return text.raw
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        status = getattr(self._library, function)(*arguments)
+        if status:
+            raise OSError(f"{function}: {self._library.nvrtcGetErrorString(status).decode()}")
+
+
+def disassembled(cubin: bytes, nvdisasm: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Give the name of each kernel and its instructions, with ``opcode`` and perhaps ``predicate`` and ``operands``."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        done = subprocess.run([nvdisasm, "--emit-json", file.name], capture_output=True, check=True)
+    for function in json.loads(done.stdout)[1]:
+        yield function["function-name"], function["sass-instructions"]
