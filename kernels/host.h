@@ -114,12 +114,14 @@ struct Host {
           prefetch(source + (row + i) * read_pitch, tile_unit<Width>() * Width + line);
       for (unsigned u = 0; u < unit; u += kItems) {
         const unsigned column = u + kItems <= unit ? u : unit - kItems;
+        const char* read = source + row * read_pitch + column * Width;
+        char* turned = memory + column * kPitch + row * Width;
         Vector square[kItems];
 #pragma GCC unroll 16
-        for (unsigned i = 0; i < kItems; ++i) square[i] = load(source + (row + i) * read_pitch + column * Width);
+        for (unsigned i = 0; i < kItems; ++i, read += read_pitch) square[i] = load(read);
         turn<Width>(square);
 #pragma GCC unroll 16
-        for (unsigned i = 0; i < kItems; ++i) store<false>(memory + (column + i) * kPitch + row * Width, square[i]);
+        for (unsigned i = 0; i < kItems; ++i, turned += kPitch) store<false>(turned, square[i]);
       }
     }
     for (unsigned u = 0; u < unit; ++u) copy(target + u * write_pitch, memory + u * kPitch, run * Width, stream);

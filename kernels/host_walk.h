@@ -37,7 +37,11 @@ class HostWalk {
         header_.flat ? static_cast<Stride>(length_) * Body::kWidth : header_.target_stride[last_ - 1];
     for (;;) {
       const Index whole = left / length_, rows = whole < rows_ ? whole : rows_;
-      for (Index row = 0; row < rows; ++row) run(source_ += pitch, target_ += target_pitch, length_, length_);
+      if (is_whole(target_ + target_pitch, target_pitch))
+        for (Index row = 0; row < rows; ++row)
+          move_vectors(source_ += pitch, target_ += target_pitch, length_ / Body::kItems);
+      else
+        for (Index row = 0; row < rows; ++row) run(source_ += pitch, target_ += target_pitch, length_, length_);
       left -= rows * length_;
       rows_ -= rows;
       if (rows_ || !left) break;
@@ -51,19 +55,28 @@ class HostWalk {
   static constexpr bool kStaged = Stream && Body::kOneTarget;
   // Vectors of a body that read a cache line.
   static constexpr int kLine = Body::kVectors == 0 || Body::kVectors > 2 ? 1 : 4 / Body::kVectors;
-  static constexpr long long kPrefetch = 8192;  // bytes to fetch ahead of use
+  static constexpr bool kBackward = Body::kStride < 0;
+  static constexpr long long kAhead = 2048;  // bytes to fetch ahead of use
 
   static GPUSLICE_INLINE unsigned offset(const char* target) {
     return reinterpret_cast<uintptr_t>(target) % kVectorBytes;
   }
 
-  // Short runs, and long ones that go down, defeat the hardware's prefetcher.
+  // Short runs defeat the hardware's prefetcher, and long ones do not use it up.
   GPUSLICE_INLINE Stride prefetch_distance() const {
     // The parts of a launch read the same rows; who comes first fetches those of the next tile.
     if (header_.order == kByTile) return static_cast<Stride>(header_.tile) * header_.source_stride[0];
-    const Stride bytes = static_cast<Stride>(length_) * Body::kWidth;
-    if (last_ == 0 || bytes >= kPrefetch) return stride_ < 0 ? -kPrefetch / 8 : 0;
-    return header_.source_stride[last_ - 1] * (kPrefetch / bytes + 1);
+    const Stride bytes = static_cast<Stride>(length_) * (Body::kStride ? Body::kWidth
+                                                         : stride_ < 0 ? -stride_
+                                                                       : stride_);
+    if (last_ == 0 || bytes >= kAhead) return Body::kStride || stride_ > 0 ? kAhead : -kAhead;
+    return header_.source_stride[last_ - 1] * ((kAhead + bytes - 1) / bytes);
+  }
+
+  // Whether runs from `target` on, so far apart, are whole vectors where they can be stored.
+  GPUSLICE_INLINE bool is_whole(const char* target, Stride target_pitch) const {
+    if (!Body::kDense || length_ % Body::kItems) return false;
+    return !Stream || (offset(target) == 0 && target_pitch % kVectorBytes == 0);
   }
 
   // Coordinates of the run that the tile begins in, from axis `last_ - 1` on outward.
@@ -96,15 +109,7 @@ class HostWalk {
   GPUSLICE_INLINE void run(const char* source, char* target, Index count, Index room) {
     if constexpr (kStaged) {
       if (!header_.flat) edge_from_ = offset(target);
-      if (offset(target)) {
-        const Index head = (kVectorBytes - offset(target)) / Body::kWidth;
-        stage(source, target, head < count ? head : count);
-        if (head >= count) return header_.flat ? void() : finish(target + count * Body::kWidth);
-        source += static_cast<Stride>(head) * stride_;
-        target += head * Body::kWidth;
-        count -= head;
-        room -= head;
-      }
+      for (; count && offset(target); --count, --room) stage(source, target);
     } else if constexpr (Stream) {
       for (; count && offset(target); --count, --room) item(source, target);
     }
@@ -122,30 +127,51 @@ class HostWalk {
     if (kStaged && !header_.flat) finish(target + rest * Body::kWidth);
   }
 
+  // Runs that go backward are moved from their end, so that all reading goes up, as the hardware expects.
   GPUSLICE_INLINE void move_vectors(const char* source, char* target, Index vectors) const {
-    const Stride step = static_cast<Stride>(Body::kItems) * stride_;
-    const auto move = [&] {
-      body_.template store<Stream>(target, body_.load(source, stride_));
-      source += step;
-      target += Body::kItems * Body::kWidth;
+    // Of its own, since what is stored through a pointer to char might change any member.
+    const Body body = body_;
+    const Stride stride = stride_, ahead = ahead_;
+    const Stride step = static_cast<Stride>(Body::kItems) * stride;
+    constexpr Stride kTargetStep = Body::kItems * Body::kWidth;
+    if constexpr (kBackward) {
+      source += static_cast<Stride>(vectors - 1) * step;
+      target += static_cast<Stride>(vectors - 1) * kTargetStep;
+    }
+    const auto move = [&]() __attribute__((always_inline)) {
+      body.template store<Stream>(target, body.load(source, stride));
+      source += kBackward ? -step : step;
+      target += kBackward ? -kTargetStep : kTargetStep;
     };
     for (; vectors >= kLine; vectors -= kLine) {
-      if (ahead_) prefetch(source);
+      if (ahead) prefetch(source, stride, ahead);
 #pragma GCC unroll 4
       for (int i = 0; i < kLine; ++i) move();
     }
-    for (; kLine > 1 && vectors; --vectors) move();
+    if constexpr (kLine > 1) {
+      if (ahead && vectors) prefetch(source, stride, ahead);
+      for (; vectors; --vectors) move();
+    }
   }
 
-  GPUSLICE_INLINE void prefetch(const char* source) const {
-    Host::prefetch(source, ahead_);
-    if constexpr (Body::kVectors == 0)
-      for (int i = 1; i < Body::kItems && i <= 4; ++i) Host::prefetch(source, ahead_ + i * stride_);
+  // The lines that a vector comes from, one where its items are close together.
+  static GPUSLICE_INLINE void prefetch(const char* source, Stride stride, Stride ahead) {
+    Host::prefetch(source, ahead);
+    if constexpr (Body::kVectors == 0) {
+      const Stride apart = stride < 0 ? -stride : stride;
+      const int every = apart >= Host::kLineBytes ? 1
+                        : apart                   ? static_cast<int>(Host::kLineBytes / apart)
+                                                  : Body::kItems;
+      for (int i = every; i < Body::kItems; i += every) Host::prefetch(source, ahead + i * stride);
+    }
   }
 
   // The items after the last whole vector: staged, or by a vector that overlaps the one before, or one by one.
   GPUSLICE_INLINE void move_rest(const char* source, char* target, Index rest, Index vectors) {
-    if constexpr (kStaged) return stage(source, target, rest);
+    if constexpr (kStaged) {
+      for (; rest; --rest) stage(source, target);
+      return;
+    }
     if (Body::kDense && vectors) {
       const Stride back = static_cast<Stride>(Body::kItems - rest);
       body_.template store<false>(target - back * Body::kWidth, body_.load(source - back * stride_, stride_));
@@ -160,20 +186,21 @@ class HostWalk {
     target += Body::kWidth;
   }
 
-  // Items that do not fill a vector wait for the next run to fill it: a line written in part by way of the caches and
-  // in part past them is written twice.
-  GPUSLICE_INLINE void stage(const char* source, char* target, Index count) {
-    for (; count; --count) {
-      char* staged = edge_ + offset(target);
-      item(source, staged);
-      target += Body::kWidth;
-      if (offset(target)) continue;
-      if (edge_from_)
-        memcpy(target - kVectorBytes + edge_from_, edge_ + edge_from_, kVectorBytes - edge_from_);
-      else
-        Host::template store<true>(target - kVectorBytes, Host::load(edge_));
-      edge_from_ = 0;
-    }
+  // An item that does not fill a vector waits for those after it, be they of the next run: a line written in part by
+  // way of the caches and in part past them is written twice.
+  GPUSLICE_INLINE void stage(const char*& source, char*& target) {
+    const unsigned begin = offset(target), end = begin + Body::kWidth;
+    char* vector = target - begin;
+    char* staged = edge_ + begin;
+    item(source, staged);
+    target += Body::kWidth;
+    if (end < kVectorBytes) return;
+    if (edge_from_)
+      memcpy(vector + edge_from_, edge_ + edge_from_, kVectorBytes - edge_from_);
+    else
+      Host::template store<true>(vector, Host::load(edge_));
+    edge_from_ = 0;
+    for (unsigned i = kVectorBytes; i < end; ++i) edge_[i - kVectorBytes] = edge_[i];  // pixels may lie across
   }
 
   // Write what waits before `target`, the end of the tile.
@@ -195,7 +222,7 @@ class HostWalk {
   char* target_ = nullptr;
   Index rows_ = 0;  // runs that are left along axis `last_ - 1`
   Index at_[kMaxRank] = {}, extent_[kMaxRank] = {};
-  alignas(kVectorBytes) char edge_[kVectorBytes];
+  alignas(kVectorBytes) char edge_[2 * kVectorBytes];
   unsigned edge_from_ = 0;  // the first of its bytes that is this tile's
 };
 

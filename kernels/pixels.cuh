@@ -18,7 +18,6 @@ struct Pixels {
   static constexpr int kVectors = Channels;
   static constexpr int kStride = Backward ? -kSourceWidth : kSourceWidth;
   static constexpr bool kDense = true;
-  static constexpr bool kOneTarget = false;  // or items that are no part of a vector
 
   struct Registers {
     Vector vector[Channels];
@@ -44,6 +43,7 @@ struct Planes : Pixels<Executor, Index, Width, Channels, Backward> {
   using Base = Pixels<Executor, Index, Width, Channels, Backward>;
   using typename Base::Registers;
   static constexpr int kWidth = Width;
+  static constexpr bool kOneTarget = false;
   long long plane[Channels];  // from the first target to each, in bytes
 
   GPUSLICE_INLINE Registers load(const char* source, typename Base::Stride) const {
@@ -71,6 +71,7 @@ struct Rearranged : Pixels<Executor, Index, Width, Channels, Backward> {
   using Base = Pixels<Executor, Index, Width, Channels, Backward>;
   using typename Base::Registers;
   static constexpr int kWidth = Width * Channels;
+  static constexpr bool kOneTarget = true;
 
   GPUSLICE_INLINE Registers load(const char* source, typename Base::Stride) const {
     return Base::template permuted<Rearrange<Width, Channels, Backward, Swapped>>(source);

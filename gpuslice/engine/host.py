@@ -134,13 +134,12 @@ def _pack(launch: Planned, parts: Sequence[Part], moved: int) -> list[Packed]:
 def _streams(launch: Planned, parts: Sequence[Part], moved: int) -> bool:
     """Tell whether stores should go past the caches: into large targets, by runs of whole vectors."""
     # What a run leaves of a cache line would be written twice, and slowly.
-    if moved < _STREAM_BYTES:
+    # Planes write to several places in turns, which goes slower past the caches.
+    if moved < _STREAM_BYTES or launch.kind == "planes":
         return False
     places = [parts[i].target + launch.target_offset for i in launch.parts]
     run = min(launch.axes[-1].counts) * launch.item_bytes
     if launch.flat:
-        if launch.kind == "rows":
-            return run >= _STREAM_RUN or run % VECTOR == 0
-        return run % VECTOR == 0 and len({place % VECTOR for place in places}) == 1
+        return run >= _STREAM_RUN or run % VECTOR == 0
     places += [axis.target for axis in launch.axes[:-1]]
     return (launch.kind == "tiles" or run % VECTOR == 0) and not any(place % VECTOR for place in places)

@@ -41,7 +41,7 @@ class Dialect:
         return replace(self, capacities=self.capacities[:-1])
 
 
-HOST = Dialect(1 << 16, {1: (64, 256), 2: (32, 256), 4: (32, 128), 8: (16, 128), 16: (16, 64)}, 1 << 12, 1 << 18)
+HOST = Dialect(1 << 16, {1: (64, 256), 2: (32, 256), 4: (32, 128), 8: (16, 128), 16: (16, 64)}, 1 << 12, 1 << 17)
 # The largest tables are what fits into 32,764 bytes of parameters, the ones before them into 4,096.
 _CUDA_SIDES = {1: (128, 128), 2: (64, 64), 4: (32, 32), 8: (32, 32), 16: (32, 32)}
 CUDA_32 = Dialect(1 << 14, _CUDA_SIDES, index_bits=32, capacities=(1, 8, 128, 1152))
@@ -183,8 +183,10 @@ def _deal(launch: Launch, shapes: Sequence[Sequence[int]], dialect: Dialect) -> 
         unit, run = dialect.tile_sides[launch.width]
         return 0, False, [prod(shape[:-2]) * -(-shape[-2] // unit) * -(-shape[-1] // run) for shape in shapes]
     inner = [prod(shape[1:]) * launch.item_bytes for shape in shapes]
-    short = max(shape[-1] for shape in shapes) * launch.item_bytes <= dialect.short_run
-    alike = len(shapes) > 1 and len(launch.axes) > 1 and not launch.axes[0].varies
+    apart = launch.kind == "rows" and launch.variant == 0  # every item is a run of its own
+    run = 1 if apart else max(shape[-1] for shape in shapes)
+    short = run * launch.item_bytes <= dialect.short_run
+    alike = len(shapes) > 1 and (apart or len(launch.axes) > 1) and not launch.axes[0].varies
     if alike and short and max(inner) <= dialect.tile_bytes:
         tile = max(1, dialect.shared_bytes // sum(inner))
         return tile, True, [-(-shapes[0][0] // tile)] * len(shapes)
