@@ -16,6 +16,8 @@ _MOST_CALLS = 2000
 _SMALL = 1 << 16
 _SETS = 8
 
+_CLOCK_RATE = 13  # cudaDevAttrClockRate, in kHz; properties have it no longer
+
 _SPIN = r"""
 extern "C" __global__ void spin(long long cycles) {
   const long long began = clock64();
@@ -64,9 +66,9 @@ class CudaClock:
         import cupy
 
         self._cupy = cupy
-        attributes = cupy.cuda.Device().attributes
-        self._cycles = attributes["ClockRate"] * 1000  # a second
-        self._cache = attributes["L2CacheSize"]
+        device, runtime = cupy.cuda.Device().id, cupy.cuda.runtime
+        self._cycles = runtime.deviceGetAttribute(_CLOCK_RATE, device) * 1000  # a second
+        self._cache = runtime.getDeviceProperties(device)["l2CacheSize"]
         self._spin = cupy.RawKernel(_SPIN, "spin")
         self._small = False
 

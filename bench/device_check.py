@@ -16,10 +16,11 @@ _NEEDED = ("cupy", "numpy", "array_api_compat")
 _WANTED = ("pytest", "hypothesis", "array_api_strict", "ml_dtypes", "onnx", "onnxruntime", "torch", "matplotlib")
 # Seconds; together under five minutes.
 _LIMITS = {"tests": 130, "memcheck": 40, "racecheck": 40, "benchmark": 85}
+_BENCHMARK = ("-m", "bench", "--quick", "--device", "cuda", "--no-chart")
 _FUZZ = ("tests/fuzz/on_device.py", "--count", "40")
 
 
-def main(output: Path, work: Path) -> int:
+def main(output: Path, work: Path, options: list[str]) -> int:
     """Run all steps and write the report; 1 where one failed."""
     missing = [name for name in (*_NEEDED, *_WANTED) if importlib.util.find_spec(name) is None]
     lacking = [name for name in _NEEDED if name in missing]
@@ -30,7 +31,7 @@ def main(output: Path, work: Path) -> int:
         "tests": _tests(work),
         "memcheck": _sanitized("memcheck"),
         "racecheck": _sanitized("racecheck"),
-        "benchmark": _step("benchmark", ["-m", "bench", "--quick", "--device", "cuda", "--output", str(work)]),
+        "benchmark": _step("benchmark", [*_BENCHMARK, "--output", str(work), *options]),
     }
     measured = next(iter(work.glob("cuda-*.json")), None)
     if measured is None:
@@ -97,4 +98,4 @@ def _summary(missing: list[str], steps: dict[str, dict[str, Any]]) -> str:
 
 if __name__ == "__main__":
     os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a GPU is asked where one is found: the gpu tests, compute-sanitizer over a small fuzz, a quick benchmark. Under
 # five minutes; one JSON and one Markdown file. Needs no network: says which packages are missing, and takes wheels.
-# Usage: bench/device_check.sh [--output FOLDER] [--wheels FOLDER] [--python PYTHON]
+# Usage: bench/device_check.sh [--output FOLDER] [--wheels FOLDER] [--python PYTHON] [-- OPTIONS OF THE BENCHMARK]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 output=bench/results wheels="" python=python3
@@ -10,6 +10,7 @@ while (($#)); do
     --output) output=$2 ;;
     --wheels) wheels=$2 ;;
     --python) python=$2 ;;
+    --) shift && break ;;
     *) echo "device_check.sh: unknown argument $1" >&2 && exit 2 ;;
   esac
   shift 2
@@ -20,4 +21,4 @@ for wheel in ${wheels:+"$wheels"/*.whl}; do
   "$python" -m zipfile -e "$wheel" "$work/packages"
 done
 export PYTHONPATH="$PWD:$work/packages${PYTHONPATH:+:$PYTHONPATH}"
-"$python" -m bench.device_check "$output" "$work"
+"$python" -m bench.device_check "$output" "$work" "$@"

@@ -19,7 +19,7 @@ import numpy as np
 
 from gpuslice.arrays import Array
 from gpuslice.engine import generic
-from gpuslice.engine.packing import CUDA_32, CUDA_64, Packed, index_bits, instantiation, pack
+from gpuslice.engine.packing import CUDA_32, CUDA_64, Dialect, Packed, index_bits, instantiation, pack
 from gpuslice.engine.plan import VECTOR, Launch, Part
 from gpuslice.engine.prepare import Pairs, by_itemsize, prepare
 from gpuslice.engine.trace import Launch as Record
@@ -49,7 +49,8 @@ def copy(pairs: Pairs) -> None:
             if not _takes_kernels(device):
                 generic.copy(members)
                 continue
-            prepared, left = prepare(members, size, _pointer, _pack)
+            packer = _pack if _cuda_version() >= _LARGE_PARAMETERS else _pack_small
+            prepared, left = prepare(members, size, _pointer, packer)
             # All kernels before the first launch, so that one that does not compile leaves every target as it was.
             kernels = [_kernel_of(packed, device) for packed, _, _ in prepared]
             generic.copy(left)
@@ -163,8 +164,15 @@ def _pointer(array: Array) -> int:
 
 
 def _pack(launch: Launch, parts: Sequence[Part], moved: int) -> list[Packed]:
-    dialect = CUDA_32 if index_bits(launch) == 32 else CUDA_64
-    return pack(launch, dialect if _cuda_version() >= _LARGE_PARAMETERS else dialect.in_small_parameters())
+    return pack(launch, _dialect(launch))
+
+
+def _pack_small(launch: Launch, parts: Sequence[Part], moved: int) -> list[Packed]:
+    return pack(launch, _dialect(launch).in_small_parameters())
+
+
+def _dialect(launch: Launch) -> Dialect:
+    return CUDA_32 if index_bits(launch) == 32 else CUDA_64
 
 
 def _name(properties: dict[str, Any]) -> str:

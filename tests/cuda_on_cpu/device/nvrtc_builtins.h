@@ -45,3 +45,9 @@ double __longlong_as_double(long long bits);
 unsigned long long atomicAdd(unsigned long long* address, unsigned long long value);
 template <class T>
 T atomicCAS(T* address, T compared, T value);
+
+// A clock that ticks whenever it is read.
+inline long long clock64() {
+  static long long ticks = 0;
+  return ++ticks;
+}
