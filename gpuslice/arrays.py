@@ -15,8 +15,8 @@ import numpy as np
 Array: TypeAlias = Any
 DType: TypeAlias = Any
 
-# What array_namespace gives for NumPy's arrays, which is asked too often to look it up.
-NUMPY: ModuleType = array_api_compat.array_namespace(np.empty(0))
+# NumPy 2 follows the standard itself; array_api_compat's wrapper of it takes longer to import than all else here.
+NUMPY: ModuleType = np
 
 _INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
@@ -40,6 +40,8 @@ def namespace(array: Array, argument: str) -> ModuleType:
         raise TypeError(f"{argument} must be an array; got {type(array).__name__}")
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{argument} must not be a masked array, whose mask would be lost; got MaskedArray")
+    if isinstance(array, (np.ndarray, np.generic)):
+        return NUMPY
     xp: ModuleType = array_api_compat.array_namespace(array)
     return xp
 
@@ -144,7 +146,7 @@ def single_integer(value: object, argument: str) -> int:
         shape = tuple(value.shape)
         if prod(shape) != 1:
             raise IndexError(f"{argument} must be a scalar or hold one value; got shape {shape}")
-        return _read(array_api_compat.array_namespace(value).reshape(value, (1,)), argument)[0]
+        return _read(namespace(value, argument).reshape(value, (1,)), argument)[0]
     if isinstance(value, (list, tuple)):
         if len(value) != 1:
             raise IndexError(f"{argument} must be a scalar or hold one value; got {len(value)} values")

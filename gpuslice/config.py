@@ -1,8 +1,6 @@
 """What is installed and what runs what, in one paste for a bug report."""
 
-import platform
 import sys
-from importlib import metadata
 
 from gpuslice.devices import list_cuda
 from gpuslice.engine import host
@@ -23,6 +21,8 @@ _PACKAGES = (
 
 def describe_config() -> str:
     """Give versions, executors and devices as lines of text."""
+    import platform  # which takes longer to import than it is worth where nobody asks
+
     python = f"python {platform.python_version()} ({sys.implementation.name})"
     lines = [f"{python}, {platform.system()} {platform.machine()}"]
     lines += [f"{package} {_version(package)}" for package in _PACKAGES]
@@ -39,6 +39,8 @@ def show_config() -> None:
 
 
 def _version(package: str) -> str:
+    from importlib import metadata
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,7 +1,7 @@
 """From views to what ``copy=`` and ``out=`` ask for: dense arrays, views, or the caller's own arrays."""
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from types import ModuleType
 
 import array_api_compat
@@ -110,6 +110,8 @@ def _any_overlap(arrays: Sequence[tuple[Array, bool]]) -> bool:
         if 0 not in array.shape:
             spans.append((*_bounds(array), written, array))
     spans.sort(key=lambda span: span[:2])
+    if all(before[1] <= after[0] for before, after in pairwise(spans)):
+        return False
     open_spans: list[tuple[int, int, bool, Array]] = []
     for span in spans:
         open_spans = [other for other in open_spans if other[1] > span[0]]
