@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -16,14 +17,13 @@ FLAGS = [
     "-std=c++20",
     "-O2",
     "-fPIC",
-    "-shared",
     "-pthread",
     "-fvisibility=hidden",
-    "-static-libstdc++",
-    "-static-libgcc",
 ]
-# The baseline has the byte shuffles that the kernels are made of; newer sets are chosen when the library is loaded.
-BASELINE = {"x86_64": ["-march=x86-64-v2"]}
+LINK = ["-shared", "-static-libstdc++", "-static-libgcc"]
+# Instruction sets by the namespace that their kernels are put in; host.cpp chooses when it runs. The lowest has the
+# byte shuffles that the kernels are made of.
+SETS = {"x86_64": {"gpuslice_v2": "-march=x86-64-v2", "gpuslice_v3": "-march=x86-64-v3"}}
 
 
 class CustomBuildHook(BuildHookInterface):
@@ -43,17 +43,38 @@ class CustomBuildHook(BuildHookInterface):
         """Compile the library; False where that can't be done."""
         if sys.platform != "linux":
             return False
-        source = Path(self.root) / "kernels" / "host.cpp"
         chosen = shlex.split(os.environ.get("CXX", ""))
         compilers = [chosen] if chosen else [["g++"], ["c++"], ["clang++"]]
         fresh = library.with_suffix(".new")  # what an editable install has loaded stays until there is better
+        sets = SETS.get(platform.machine(), {})
         for compiler in (words for words in compilers if shutil.which(words[0])):
-            # Not every compiler can choose between instruction sets when the library is loaded.
-            for extra in ([], ["-DGPUSLICE_ONE_TARGET"]):
-                flags = [*FLAGS, *BASELINE.get(platform.machine(), []), *extra]
-                command = [*compiler, *flags, str(source), "-o", str(fresh)]
-                if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+            # Not every compiler knows the sets by name, or how to ask a processor for them.
+            for wanted in (sets, {}) if sets else ({},):
+                if self.build(compiler, wanted, fresh):
                     fresh.replace(library)
                     return True
         self.app.display_warning("gpuslice: no C++20 compiler; NumPy will copy in place of the kernels")
         return False
+
+    def build(self, compiler, sets, library):
+        """Compile the kernels for each set, at once, and link them; False where that failed."""
+        kernels = Path(self.root) / "kernels"
+        command = [*compiler, *FLAGS]
+        with tempfile.TemporaryDirectory() as folder:
+            jobs = {f"{folder}/{name}.o": [f"-Dgpuslice={name}", march] for name, march in sets.items()} or {
+                f"{folder}/kernels.o": []
+            }
+            running = [
+                subprocess.Popen(
+                    [*command, *flags, "-c", str(kernels / "host_kernels.cpp"), "-o", made],
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+                for made, flags in jobs.items()
+            ]
+            codes = [process.wait() for process in running]
+            if any(codes):
+                return False
+            define = ["-DGPUSLICE_SETS"] if sets else []
+            link = [*command, *define, *LINK, str(kernels / "host.cpp"), *jobs, "-o", str(library)]
+            return subprocess.run(link, capture_output=True, check=False).returncode == 0

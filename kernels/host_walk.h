@@ -5,8 +5,10 @@
 
 namespace gpuslice {
 
-// Stream: stores go past the caches, whole vectors of the target at a time.
-template <class Body, class Index, bool Stream>
+// What is not the inner loop is kept out of line, or it would be compiled many times a kernel.
+#define GPUSLICE_OUTLINE __attribute__((noinline))
+
+template <class Body, class Index>
 class HostWalk {
   using Stride = typename Signed<Index>::type;
 
@@ -21,7 +23,7 @@ class HostWalk {
         ahead_(prefetch_distance()) {}
 
   // Only the first item of a tile needs divisions; from run to run coordinates go up like an odometer.
-  GPUSLICE_INLINE void move() {
+  void move() {
     const Place<Index> place = place_of<Host, Index, Body::kWidth>(header_, tile_, tile_.begin);
     Index left = tile_.end - tile_.begin;
     const Index first = place.room < left ? place.room : left;
@@ -37,11 +39,12 @@ class HostWalk {
         header_.flat ? static_cast<Stride>(length_) * Body::kWidth : header_.target_stride[last_ - 1];
     for (;;) {
       const Index whole = left / length_, rows = whole < rows_ ? whole : rows_;
-      if (is_whole(target_ + target_pitch, target_pitch))
-        for (Index row = 0; row < rows; ++row)
-          move_vectors(source_ += pitch, target_ += target_pitch, length_ / Body::kItems);
-      else
+      if (!is_whole(target_ + target_pitch, target_pitch))
         for (Index row = 0; row < rows; ++row) run(source_ += pitch, target_ += target_pitch, length_, length_);
+      else if (header_.stream)
+        move_rows<true>(rows, pitch, target_pitch);
+      else
+        move_rows<false>(rows, pitch, target_pitch);
       left -= rows * length_;
       rows_ -= rows;
       if (rows_ || !left) break;
@@ -52,11 +55,12 @@ class HostWalk {
   }
 
  private:
-  static constexpr bool kStaged = Stream && Body::kOneTarget;
   // Vectors of a body that read a cache line.
   static constexpr int kLine = Body::kVectors == 0 || Body::kVectors > 2 ? 1 : 4 / Body::kVectors;
   static constexpr bool kBackward = Body::kStride < 0;
   static constexpr long long kAhead = 2048;  // bytes to fetch ahead of use
+
+  GPUSLICE_INLINE bool staged() const { return Body::kOneTarget && header_.stream; }
 
   static GPUSLICE_INLINE unsigned offset(const char* target) {
     return reinterpret_cast<uintptr_t>(target) % kVectorBytes;
@@ -76,11 +80,11 @@ class HostWalk {
   // Whether runs from `target` on, so far apart, are whole vectors where they can be stored.
   GPUSLICE_INLINE bool is_whole(const char* target, Stride target_pitch) const {
     if (!Body::kDense || length_ % Body::kItems) return false;
-    return !Stream || (offset(target) == 0 && target_pitch % kVectorBytes == 0);
+    return !header_.stream || (offset(target) == 0 && target_pitch % kVectorBytes == 0);
   }
 
   // Coordinates of the run that the tile begins in, from axis `last_ - 1` on outward.
-  GPUSLICE_INLINE void start() {
+  GPUSLICE_OUTLINE void start() {
     Index rest = tile_.begin / length_;
     for (int k = last_ - 1; k >= 0; --k) {
       extent_[k] = axis(header_, tile_, k).value;
@@ -91,7 +95,7 @@ class HostWalk {
   }
 
   // Go to before the first run of the next entry of axis `last_ - 2`.
-  GPUSLICE_INLINE void next(Stride pitch, Stride target_pitch) {
+  GPUSLICE_OUTLINE void next(Stride pitch, Stride target_pitch) {
     rows_ = extent_[last_ - 1];
     source_ -= static_cast<Stride>(rows_) * pitch;
     if (!header_.flat) target_ -= static_cast<Stride>(rows_) * target_pitch;
@@ -106,13 +110,10 @@ class HostWalk {
   }
 
   // Move `count` items of a run, which has `room` of them from here on.
-  GPUSLICE_INLINE void run(const char* source, char* target, Index count, Index room) {
-    if constexpr (kStaged) {
-      if (!header_.flat) edge_from_ = offset(target);
-      for (; count && offset(target); --count, --room) stage(source, target);
-    } else if constexpr (Stream) {
-      for (; count && offset(target); --count, --room) item(source, target);
-    }
+  GPUSLICE_OUTLINE void run(const char* source, char* target, Index count, Index room) {
+    if (staged() && !header_.flat) edge_from_ = offset(target);
+    for (; header_.stream && count && offset(target); --count, --room)
+      staged() ? stage(source, target) : item(source, target);
     Index vectors = count / Body::kItems;
     if constexpr (!Body::kDense && Body::kVectors > 0) {
       // The bytes after the last item of a run are not read, so the last vector may have to go item by item.
@@ -120,14 +121,24 @@ class HostWalk {
       if (vectors > readable) vectors = readable;
     }
     const Index rest = count - vectors * Body::kItems;
-    move_vectors(source, target, vectors);
+    if (header_.stream)
+      move_vectors<true>(source, target, vectors);
+    else
+      move_vectors<false>(source, target, vectors);
     source += static_cast<Stride>(vectors * Body::kItems) * stride_;
     target += vectors * Body::kItems * Body::kWidth;
     if (rest) move_rest(source, target, rest, vectors);
-    if (kStaged && !header_.flat) finish(target + rest * Body::kWidth);
+    if (staged() && !header_.flat) finish(target + rest * Body::kWidth);
+  }
+
+  template <bool Stream>
+  GPUSLICE_INLINE void move_rows(Index rows, Stride pitch, Stride target_pitch) {
+    const Index vectors = length_ / Body::kItems;
+    for (; rows; --rows) move_vectors<Stream>(source_ += pitch, target_ += target_pitch, vectors);
   }
 
   // Runs that go backward are moved from their end, so that all reading goes up, as the hardware expects.
+  template <bool Stream>
   GPUSLICE_INLINE void move_vectors(const char* source, char* target, Index vectors) const {
     // Of its own, since what is stored through a pointer to char might change any member.
     const Body body = body_;
@@ -168,7 +179,7 @@ class HostWalk {
 
   // The items after the last whole vector: staged, or by a vector that overlaps the one before, or one by one.
   GPUSLICE_INLINE void move_rest(const char* source, char* target, Index rest, Index vectors) {
-    if constexpr (kStaged) {
+    if (staged()) {
       for (; rest; --rest) stage(source, target);
       return;
     }
@@ -188,7 +199,7 @@ class HostWalk {
 
   // An item that does not fill a vector waits for those after it, be they of the next run: a line written in part by
   // way of the caches and in part past them is written twice.
-  GPUSLICE_INLINE void stage(const char*& source, char*& target) {
+  GPUSLICE_OUTLINE void stage(const char*& source, char*& target) {
     const unsigned begin = offset(target), end = begin + Body::kWidth;
     char* vector = target - begin;
     char* staged = edge_ + begin;
@@ -204,11 +215,10 @@ class HostWalk {
   }
 
   // Write what waits before `target`, the end of the tile.
-  GPUSLICE_INLINE void finish(char* target) {
-    if constexpr (kStaged) {
-      const unsigned end = offset(target);
-      if (end > edge_from_) memcpy(target - (end - edge_from_), edge_ + edge_from_, end - edge_from_);
-    }
+  GPUSLICE_OUTLINE void finish(char* target) {
+    if (!staged()) return;
+    const unsigned end = offset(target);
+    if (end > edge_from_) memcpy(target - (end - edge_from_), edge_ + edge_from_, end - edge_from_);
   }
 
   const Body& body_;

@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 KERNELS = HERE.parent.parent / "kernels"
 EMULATED = HERE.parent / "cuda_on_cpu" / "device"
 SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-unknown-pragmas"]
-HOST = ["-march=x86-64-v2", "-DGPUSLICE_ONE_TARGET", "-DGPUSLICE_INLINE=inline"]
+HOST = ["-march=x86-64-v2", "-DGPUSLICE_INLINE=inline"]
 COMMON = ["g++", "-std=c++20", "-O1", "-g1", "-fPIC", "-shared", "-pthread", *SANITIZED]
 
 
@@ -31,7 +31,7 @@ def build(folder, kernels=KERNELS, *, few=False):
             f"{folder}/emulate.so",
         ],
         # One instruction set: sanitizers and functions chosen at load time don't go together.
-        "host": [*COMMON, *HOST, f"{kernels}/host.cpp", "-o", f"{folder}/host.so"],
+        "host": [*COMMON, *HOST, f"{kernels}/host.cpp", f"{kernels}/host_kernels.cpp", "-o", f"{folder}/host.so"],
     }
     running = [subprocess.Popen(commands[name]) for name in only]
     codes = [process.wait() for process in running]
