@@ -8,6 +8,12 @@
 
 #include "geometry.cuh"
 
+// What is done at each access to an item, which bench/traffic/ counts; vectors go through __ldg and __stcs.
+#ifndef GPUSLICE_ON_LOAD
+#define GPUSLICE_ON_LOAD(address)
+#define GPUSLICE_ON_STORE(address)
+#endif
+
 namespace gpuslice {
 
 #ifndef GPUSLICE_THREADS  // the fuzz has fewer, which makes it quicker and reaches the edges of smaller tiles
@@ -69,7 +75,8 @@ struct Cuda {
 
   template <int Width>
   static GPUSLICE_INLINE void item(char* target, const char* source) {
-    copy_as<typename Item<Width>::type>(target, source);
+    using T = typename Item<Width>::type;
+    store_as<T>(target, load_as<T>(source));
   }
 
   template <int Width>
@@ -80,7 +87,7 @@ struct Cuda {
   template <int Width>
   static GPUSLICE_INLINE Vector gather(const char* source, long long stride) {
     using T = typename Item<Width>::type;
-    const auto read = [&](int i) { return *reinterpret_cast<const T*>(source + i * stride); };
+    const auto read = [&](int i) { return load_as<T>(source + i * stride); };
     if constexpr (Width == 16) {
       return read(0);
     } else if constexpr (Width == 8) {
@@ -244,8 +251,15 @@ struct Cuda {
   }
 
   template <class T>
-  static GPUSLICE_INLINE void copy_as(char* target, const char* source) {
-    *reinterpret_cast<T*>(target) = *reinterpret_cast<const T*>(source);
+  static GPUSLICE_INLINE T load_as(const char* source) {
+    GPUSLICE_ON_LOAD(reinterpret_cast<const T*>(source));
+    return *reinterpret_cast<const T*>(source);
+  }
+
+  template <class T>
+  static GPUSLICE_INLINE void store_as(char* target, T value) {
+    GPUSLICE_ON_STORE(reinterpret_cast<T*>(target));
+    *reinterpret_cast<T*>(target) = value;
   }
 };
 

@@ -1,0 +1,35 @@
+"""Compile the kernels that launches ask for, so that they count."""
+
+import ctypes
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuslice.engine.packing import instantiation
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+DEVICE = ROOT / "tests" / "cuda_on_cpu" / "device"
+# Two places in the code stay two.
+_FLAGS = ["-std=c++20", "-O2", "-fPIC", "-shared", "-w", "-fno-crossjumping", "-fno-tree-tail-merge"]
+
+Key = tuple[str, int, int, int, int]  # kind, width, variant, bits of the index, capacity
+
+
+def build(folder: Path, keys: Sequence[Key]) -> ctypes.CDLL:
+    """Compile into a folder; the library numbers kernels as the keys come."""
+    for path in (ROOT / "kernels").glob("*.cu*"):
+        # Loops that NVRTC unrolls g++ unrolls too, so that an access in each round is a place of its own.
+        text = path.read_text().replace("#pragma unroll\n", "#pragma GCC unroll 16\n")
+        (folder / path.name).write_text(text)
+    (folder / "kernels.inc").write_text("".join(map(_entry, keys)))
+    sources = [HERE / "count.cpp", DEVICE / "block.cpp"]
+    library = folder / "count.so"
+    subprocess.run(["g++", *_FLAGS, f"-I{DEVICE}", f"-I{folder}", *sources, "-o", library], check=True)
+    return ctypes.CDLL(str(library))
+
+
+def _entry(key: Key) -> str:
+    *_, bits, capacity = key
+    index = {32: "unsigned", 64: "unsigned long long"}[bits]
+    return f"traffic::call<{instantiation(*key)}, gpuslice::Parameters<{index}, {capacity}>>,\n"
