@@ -79,9 +79,23 @@ struct Cuda {
     store_as<T>(target, load_as<T>(source));
   }
 
+  // Up to a vector's items to shared memory.
   template <int Width>
   static GPUSLICE_INLINE void copy_items(char* target, const char* source, unsigned count) {
+    if (count * Width == kVectorBytes && storable(source)) return scatter<Width>(target, load_aligned(source));
     for (unsigned i = 0; i < count; ++i) item<Width>(target + i * Width, source + i * Width);
+  }
+
+  // Aligned vectors to shared memory, each thread's all loaded before the first is stored.
+  template <int Width, unsigned Count, class Source, class Target>
+  static GPUSLICE_INLINE void scatter_each(const Source& source, const Target& target) {
+    constexpr unsigned kRounds = Count / kThreads;
+    static_assert(Count % kThreads == 0);
+    Vector vector[kRounds];
+#pragma unroll
+    for (unsigned i = 0; i < kRounds; ++i) vector[i] = load_aligned(source(threadIdx.x + i * kThreads));
+#pragma unroll
+    for (unsigned i = 0; i < kRounds; ++i) scatter<Width>(target(threadIdx.x + i * kThreads), vector[i]);
   }
 
   template <int Width>
@@ -242,6 +256,20 @@ struct Cuda {
       --place.room;
       place.source += stride;
       place.target += Body::kWidth;
+    }
+  }
+
+  // A vector to shared memory that is aligned to an item, or to a word where items are smaller.
+  template <int Width>
+  static GPUSLICE_INLINE void scatter(char* target, Vector v) {
+    if constexpr (Width == 16) {
+      *reinterpret_cast<uint4*>(target) = v;
+    } else if constexpr (Width == 8) {
+      reinterpret_cast<uint2*>(target)[0] = make_uint2(v.x, v.y);
+      reinterpret_cast<uint2*>(target)[1] = make_uint2(v.z, v.w);
+    } else {
+      unsigned* words = reinterpret_cast<unsigned*>(target);
+      words[0] = v.x, words[1] = v.y, words[2] = v.z, words[3] = v.w;
     }
   }
 

@@ -20,7 +20,7 @@ Instructions for 16 bytes are those of the shortest path once around a main loop
 of a whole vector, divided by the vectors stored: aligned vectors in a view of one axis. Other alignments, more axes
 and what is left at the ends of runs take more. "Long" is the loop for vectors that are in one run, whose place is found
 once; "short" the one that finds a place for each; a kernel with one loop has the same in both. For tiles the loop is
-the one that writes; reading items into shared memory comes on top. "-": the compiler left no such loop.
+the one that writes; reading into shared memory comes on top. "-": the compiler left no such loop.
 """
 
 

@@ -37,6 +37,7 @@ struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
 
+inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
 namespace emulated {
