@@ -40,22 +40,12 @@ struct Cuda {
     return __ldg(reinterpret_cast<const uint4*>(source));
   }
 
-  // 16 bytes from any address: two aligned vectors, and of their 8 words 5 that are shifted into 4.
+  // 16 bytes from any address: out of two aligned vectors.
   static GPUSLICE_INLINE Vector load(const char* source) {
     const unsigned offset = static_cast<unsigned>(reinterpret_cast<unsigned long long>(source) & 15);
     if (offset == 0) return load_aligned(source);
     const Vector a = load_aligned(source - offset), b = load_aligned(source - offset + kVectorBytes);
-    const unsigned bits = offset % 4 * 8;
-    switch (offset / 4) {
-      case 0:
-        return shifted(a.x, a.y, a.z, a.w, b.x, bits);
-      case 1:
-        return shifted(a.y, a.z, a.w, b.x, b.y, bits);
-      case 2:
-        return shifted(a.z, a.w, b.x, b.y, b.z, bits);
-      default:
-        return shifted(a.w, b.x, b.y, b.z, b.w, bits);
-    }
+    return spliced(a, b, offset);
   }
 
   // Whether `vectors` can be read from `first` on without touching a byte outside [low, high).
@@ -161,6 +151,12 @@ struct Cuda {
 
   static GPUSLICE_INLINE void barrier() { __syncthreads(); }
 
+  // Where a part's source begins and ends. It is one array, so that what lies between its runs may be read too.
+  struct Span {
+    const char* low;
+    const char* high;
+  };
+
   // Move a tile, a batch of vectors of the target at a time.
   template <class Body, class Index>
   static GPUSLICE_INLINE void walk(const Body& body, const Header<Index>& header, const Tile<Index>& tile) {
@@ -168,11 +164,12 @@ struct Cuda {
     const Stride stride = Body::kStride ? Stride(Body::kStride) : header.source_stride[header.rank - 1];
     constexpr Index kStep = Index(kThreads) * Body::kItems * batch<Body>();
     constexpr Index kSpan = kStep - Index(kThreads - 1) * Body::kItems;
+    const Span span = span_of(header, tile, Body::kSourceWidth);
     Index at = tile.begin + threadIdx.x * Body::kItems;
     if (batch<Body>() > 1 && axis(header, tile, header.rank - 1).value >= kSpan)
       for (; at + kSpan <= tile.end; at += kStep)
-        if (!move_in_run(body, place_of<Cuda, Index, Body::kWidth>(header, tile, at), stride)) break;
-    for (; at < tile.end; at += kStep) move_apart(body, header, tile, at, stride);
+        if (!move_in_run(body, span, place_of<Cuda, Index, Body::kWidth>(header, tile, at), stride)) break;
+    for (; at < tile.end; at += kStep) move_apart(body, span, header, tile, at, stride);
   }
 
  private:
@@ -189,12 +186,13 @@ struct Cuda {
 
   // A batch that is in one run, so that its place is found once; false where it is not or can't be moved whole.
   template <class Body, class Index, class Stride>
-  static GPUSLICE_INLINE bool move_in_run(const Body& body, const Place<Index>& first, Stride stride) {
+  static GPUSLICE_INLINE bool move_in_run(const Body& body, const Span& span, const Place<Index>& first,
+                                          Stride stride) {
     constexpr Index kStep = Index(kThreads) * Body::kItems, kLast = (batch<Body>() - 1) * kStep;
     if (first.room <= kLast) return false;
     const Place<Index> last{first.source + static_cast<Stride>(kLast) * stride, first.target + kLast * Body::kWidth,
                             first.done + kLast, first.room - kLast};
-    if (!loadable(body, first, stride) || !loadable(body, last, stride)) return false;
+    if (!loadable(body, span, first) || !loadable(body, span, last)) return false;
     typename Body::Registers registers[batch<Body>()];
 #pragma unroll
     for (int i = 0; i < batch<Body>(); ++i)
@@ -207,8 +205,8 @@ struct Cuda {
 
   // A batch of vectors that each have a place of their own, and may have to go item by item.
   template <class Body, class Index, class Stride>
-  static GPUSLICE_INLINE void move_apart(const Body& body, const Header<Index>& header, const Tile<Index>& tile,
-                                         Index at, Stride stride) {
+  static GPUSLICE_INLINE void move_apart(const Body& body, const Span& span, const Header<Index>& header,
+                                         const Tile<Index>& tile, Index at, Stride stride) {
     constexpr Index kStep = Index(kThreads) * Body::kItems;
     typename Body::Registers registers[batch<Body>()];
     char* target[batch<Body>()];
@@ -218,7 +216,7 @@ struct Cuda {
       const Index item = at + i * kStep;
       if (item + Body::kItems > tile.end) continue;
       const Place<Index> place = place_of<Cuda, Index, Body::kWidth>(header, tile, item);
-      if (!loadable(body, place, stride)) continue;
+      if (!loadable(body, span, place)) continue;
       registers[i] = body.load(place.source, stride);
       target[i] = place.target;
       whole |= 1u << i;
@@ -228,18 +226,52 @@ struct Cuda {
       if (whole >> i & 1) body.template store<true>(target[i], registers[i]);
     if (whole + 1 == 1u << batch<Body>()) return;
 #pragma unroll 1
-    for (int i = 0; i < batch<Body>(); ++i)
-      if (!(whole >> i & 1) && at + i * kStep < tile.end) move_items(body, header, tile, at + i * kStep, stride);
+    for (int i = 0; i < batch<Body>(); ++i) {
+      const Index item = at + i * kStep;
+      if (whole >> i & 1 || item >= tile.end) continue;
+      if constexpr (Body::kOneTarget && Body::kVectors <= 2)  // for more there are no registers
+        if (move_across(body, span, header, tile, item, stride)) continue;
+      move_items(body, header, tile, item, stride);
+    }
   }
 
+  template <class Body, class Index>
+  static GPUSLICE_INLINE bool loadable(const Body& body, const Span& span, const Place<Index>& place) {
+    return place.room >= Body::kItems && body.storable(place.target) && readable(body, span, place.source);
+  }
+
+  template <class Body>
+  static GPUSLICE_INLINE bool readable(const Body&, const Span& span, const char* source) {
+    return Body::kVectors == 0 || readable(Body::first(source), Body::kVectors, span.low, span.high);
+  }
+
+  // A vector that ends one run and begins the next, where the target goes on: out of the last whole vector of the one
+  // and the first of the other. False where it is not that, or runs are shorter than a vector.
   template <class Body, class Index, class Stride>
-  static GPUSLICE_INLINE bool loadable(const Body& body, const Place<Index>& place, Stride stride) {
-    if (place.room < Body::kItems || !body.storable(place.target)) return false;
-    if constexpr (Body::kVectors == 0) return true;
-    const char* head = place.source - static_cast<Stride>(place.done) * stride;
-    const char* last = place.source + static_cast<Stride>(place.room - 1) * stride;
-    return readable(Body::first(place.source), Body::kVectors, stride > 0 ? head : last,
-                    (stride > 0 ? last : head) + Body::kSourceWidth);
+  static GPUSLICE_INLINE bool move_across(const Body& body, const Span& span, const Header<Index>& header,
+                                          const Tile<Index>& tile, Index item, Stride stride) {
+    if (!header.flat || item + Body::kItems > tile.end) return false;
+    const Place<Index> end = place_of<Cuda, Index, Body::kWidth>(header, tile, item);
+    if (end.room >= Body::kItems || end.room + end.done < Body::kItems || !body.storable(end.target)) return false;
+    const Place<Index> begin = place_of<Cuda, Index, Body::kWidth>(header, tile, item + end.room);
+    const Index before = Body::kItems - end.room;
+    const char* last = end.source - static_cast<Stride>(before) * stride;
+    if (!readable(body, span, last) || !readable(body, span, begin.source)) return false;
+    const typename Body::Registers a = body.load(last, stride), b = body.load(begin.source, stride);
+    body.template store<true>(end.target, {spliced(a.vector, b.vector, before * Body::kWidth)});
+    return true;
+  }
+
+  template <class Index>
+  static GPUSLICE_INLINE Span span_of(const Header<Index>& header, const Tile<Index>& tile, int width) {
+    using Stride = typename Signed<Index>::type;
+    Span span{tile.source, tile.source + width};
+#pragma unroll 1
+    for (unsigned k = 0; k < header.rank; ++k) {
+      const Stride reach = static_cast<Stride>(axis(header, tile, k).value - 1) * header.source_stride[k];
+      (reach < 0 ? span.low : span.high) += reach;
+    }
+    return span;
   }
 
   // The items of one vector that is not whole: the end of a run and the beginning of the next, or the end of a tile.
@@ -270,6 +302,21 @@ struct Cuda {
     } else {
       unsigned* words = reinterpret_cast<unsigned*>(target);
       words[0] = v.x, words[1] = v.y, words[2] = v.z, words[3] = v.w;
+    }
+  }
+
+  // The 16 bytes from an offset on in two vectors: of their 8 words 5 that are shifted into 4.
+  static GPUSLICE_INLINE Vector spliced(Vector a, Vector b, unsigned offset) {
+    const unsigned bits = offset % 4 * 8;
+    switch (offset / 4) {
+      case 0:
+        return shifted(a.x, a.y, a.z, a.w, b.x, bits);
+      case 1:
+        return shifted(a.y, a.z, a.w, b.x, b.y, bits);
+      case 2:
+        return shifted(a.z, a.w, b.x, b.y, b.z, bits);
+      default:
+        return shifted(a.w, b.x, b.y, b.z, b.w, bits);
     }
   }
 
