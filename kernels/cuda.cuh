@@ -165,11 +165,16 @@ struct Cuda {
     constexpr Index kStep = Index(kThreads) * Body::kItems * batch<Body>();
     constexpr Index kSpan = kStep - Index(kThreads - 1) * Body::kItems;
     const Span span = span_of(header, tile, Body::kSourceWidth);
-    Index at = tile.begin + threadIdx.x * Body::kItems;
+    Index at = tile.begin + items_ahead<Body>(header, tile) + threadIdx.x * Body::kItems;
     if (batch<Body>() > 1 && axis(header, tile, header.rank - 1).value >= kSpan)
       for (; at + kSpan <= tile.end; at += kStep)
         if (!move_in_run(body, span, place_of<Cuda, Index, Body::kWidth>(header, tile, at), stride)) break;
     for (; at < tile.end; at += kStep) move_apart(body, span, header, tile, at, stride);
+    at = tile.begin + threadIdx.x;
+    if (threadIdx.x < items_ahead<Body>(header, tile) && at < tile.end) {
+      const Place<Index> place = place_of<Cuda, Index, Body::kWidth>(header, tile, at);
+      body.item(place.target, place.source);
+    }
   }
 
  private:
@@ -182,6 +187,14 @@ struct Cuda {
     constexpr int kVectors = sizeof(typename Body::Registers) / kVectorBytes;
     if (Body::kStride == 0 && Body::kItems > 8) return kInFlight / 2;  // gathered from bytes
     return (kInFlight + kVectors - 1) / kVectors;
+  }
+
+  // The items of a tile before the first vector of a contiguous target.
+  template <class Body, class Index>
+  static GPUSLICE_INLINE Index items_ahead(const Header<Index>& header, const Tile<Index>& tile) {
+    if (!Body::kOneTarget || !header.flat) return 0;
+    const auto first = reinterpret_cast<unsigned long long>(tile.target + tile.begin * Body::kWidth);
+    return static_cast<Index>((0 - first) % kVectorBytes / Body::kWidth);
   }
 
   // A batch that is in one run, so that its place is found once; false where it is not or can't be moved whole.
