@@ -7,6 +7,7 @@ import pytest
 
 from bench.cases import Case
 from bench.traffic.__main__ import count
+from bench.traffic.model import Cell
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("g++") is None, reason="the model is built by g++ on Linux"
@@ -22,11 +23,15 @@ def flat(items, _):
 def rows():
     """Count all cases with one library: compiling takes the time."""
     cells = [
-        (Case("", "whole", flat, size=SIZE), 4),
-        (Case("", "every second", flat, (slice(None, None, 2),), size=SIZE), 16),
-        (Case("", "every fourth", flat, (slice(None, None, 4),), size=SIZE), 16),
-        (Case("", "from byte 1 on", flat, (slice(1, 1 - 16),), size=SIZE), 1),
-        (Case("", "transposed", lambda *_: (256, 256), transposed=True), 16),
+        Cell(Case("", "whole", flat, size=SIZE), 4),
+        Cell(Case("", "every second", flat, (slice(None, None, 2),), size=SIZE), 16),
+        Cell(Case("", "every fourth", flat, (slice(None, None, 4),), size=SIZE), 16),
+        Cell(Case("", "from byte 1 on", flat, (slice(1, 1 - 16),), size=SIZE), 1),
+        Cell(Case("", "to byte 1 on", flat, size=SIZE), 1, ahead=1),
+        Cell(
+            Case("", "rows of 255", lambda items, _: (items // 256, 256), (slice(None), slice(1, None)), size=SIZE), 1
+        ),
+        Cell(Case("", "transposed", lambda *_: (256, 256), transposed=True), 16),
     ]
     return {row.case: row for row in count(cells, 16)}
 
@@ -51,6 +56,16 @@ def test_misaligned_vectors_are_read_as_two(rows):
     assert row.load_used == pytest.approx(512 / 513, abs=0.001)  # a block of 16 KiB begins and ends inside a sector
     assert row.load_requests == pytest.approx(2, abs=0.2)
     assert row.store == 1
+
+
+def test_a_misaligned_target_takes_vectors_too(rows):
+    assert rows["to byte 1 on"].store == pytest.approx(512 / 513, abs=0.001)
+    assert rows["to byte 1 on"].store_requests < 1.2
+
+
+def test_vectors_go_across_runs(rows):
+    assert rows["rows of 255"].store == 1
+    assert rows["rows of 255"].store_requests == pytest.approx(2, abs=0.2)  # each warp has one of them, apart
 
 
 def test_tiles_waste_nothing_and_shared_memory_is_left_out(rows):

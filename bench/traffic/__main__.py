@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.cases import CASES, LARGE, Case
+from bench.cases import CASES, LARGE
 from bench.machine import commit
 from bench.traffic.build import build
 from bench.traffic.model import Cell, Traffic
@@ -17,13 +17,12 @@ RESULTS = Path(__file__).parent.parent / "results"
 BLOCKS = 64
 
 
-def count(cells: Sequence[tuple[Case, int]], most: int) -> list[Traffic]:
-    """Count what cases at widths ask of memory, in at most so many blocks a launch."""
-    planned = [Cell(case, width) for case, width in cells]
-    keys = list(dict.fromkeys(key for cell in planned for key in cell.keys))
+def count(cells: Sequence[Cell], most: int) -> list[Traffic]:
+    """Count what planned cells ask of memory, in at most so many blocks a launch."""
+    keys = list(dict.fromkeys(key for cell in cells for key in cell.keys))
     with tempfile.TemporaryDirectory() as folder:
         library = build(Path(folder), keys)
-        return [cell.count(library, keys, most) for cell in planned]
+        return [cell.count(library, keys, most) for cell in cells]
 
 
 def main() -> None:
@@ -39,7 +38,7 @@ def main() -> None:
     chosen = [
         one for one in CASES if one.size == LARGE and (not given.case or any(text in one.name for text in given.case))
     ]
-    cells = [(case, width) for case in chosen for width in case.widths if not given.width or width in given.width]
+    cells = [Cell(case, width) for case in chosen for width in case.widths if not given.width or width in given.width]
     if not cells:
         parser.error("no large case is like that")
     about = {"date": time.strftime("%Y-%m-%d"), "commit": commit(), "blocks": given.blocks}

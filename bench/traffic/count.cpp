@@ -1,14 +1,16 @@
 // Runs blocks of kernels of kernels/copy.cu on a CPU and counts what their warps ask of global memory.
 //
-// A request is what up to 32 consecutive threads ask at once: the k-th access of each at one place in the code. An
-// access is at most 16 bytes and aligned, so that it lies in one sector of 32 bytes.
+// A request is what up to 32 consecutive threads ask at once: the k-th access of each at one place in the code in one
+// round of the loop over a thread's vectors. An access is at most 16 bytes and aligned, so that it lies in one sector
+// of 32 bytes.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace traffic {
 void seen(const void* address, size_t bytes, bool store);
-}
+unsigned round;  // of the running thread's loop over vectors; build.py makes the kernels say it
+}  // namespace traffic
 
 #define GPUSLICE_ON_LOAD(address) traffic::seen(address, sizeof *(address), false)
 #define GPUSLICE_ON_STORE(address) traffic::seen(address, sizeof *(address), true)
@@ -29,7 +31,7 @@ namespace traffic {
 constexpr unsigned kWarp = 32, kSector = 32;
 
 struct Access {
-  const void* site;
+  uintptr_t place;
   uintptr_t address;
   unsigned bytes;
   bool store;
@@ -69,7 +71,8 @@ std::vector<Access> accesses[gpuslice::kThreads];
 __attribute__((noinline)) void seen(const void* address, size_t bytes, bool store) {
   const auto at = reinterpret_cast<uintptr_t>(address);
   if (at < views->low || at >= views->high) return;
-  accesses[emulated::thread.x].push_back({__builtin_return_address(0), at, static_cast<unsigned>(bytes), store});
+  const auto place = reinterpret_cast<uintptr_t>(__builtin_return_address(0)) << 8 | round;
+  accesses[emulated::thread.x].push_back({place, at, static_cast<unsigned>(bytes), store});
 }
 
 // The address that an item of a target comes from.
@@ -95,11 +98,12 @@ void sort_unique(Sectors& sectors) {
 void count_warp(unsigned first, Counts& counts) {
   std::vector<std::array<uint64_t, 4>> asked;  // is it a store, the place, which time there, the sector
   for (unsigned lane = first; lane < first + kWarp && lane < gpuslice::kThreads; ++lane) {
-    std::vector<std::pair<const void*, uint64_t>> times;
+    std::vector<std::pair<uintptr_t, uint64_t>> times;
     for (const Access& one : accesses[lane]) {
-      auto found = std::find_if(times.begin(), times.end(), [&](const auto& entry) { return entry.first == one.site; });
-      if (found == times.end()) found = times.insert(times.end(), {one.site, 0});
-      asked.push_back({one.store, reinterpret_cast<uint64_t>(one.site), found->second++, one.address / kSector});
+      auto found =
+          std::find_if(times.begin(), times.end(), [&](const auto& entry) { return entry.first == one.place; });
+      if (found == times.end()) found = times.insert(times.end(), {one.place, 0});
+      asked.push_back({one.store, one.place, found->second++, one.address / kSector});
     }
   }
   std::sort(asked.begin(), asked.end());

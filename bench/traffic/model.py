@@ -71,20 +71,29 @@ class Traffic:
 
 
 class Cell:
-    """A case at a width, planned; its arrays are address space that is hardly touched."""
+    """A case at a width, planned; its arrays are address space that is hardly touched.
 
-    def __init__(self, case: Case, width: int) -> None:
+    Parameters
+    ----------
+    case : Case
+    width : int
+        Bytes of an item.
+    ahead : int
+        Bytes from a multiple of ALIGNMENT to each target.
+    """
+
+    def __init__(self, case: Case, width: int, ahead: int = 0) -> None:
         self.case, self.width = case, width
         shape = case.shape(case.size // width, width)
         views = case.parts(case.view(np.broadcast_to(np.zeros((), DTYPES[width]), shape)))
-        sizes = [np.prod(shape) * width, *(view.size * width for view in views)]
+        sizes = [np.prod(shape) * width, *(view.size * width + ahead for view in views)]
         starts = np.cumsum([0, *(-(-int(size) // ALIGNMENT) * ALIGNMENT for size in sizes)]).tolist()
         self.memory = mmap.mmap(-1, max(starts[-1], 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
         source = np.ndarray(shape, DTYPES[width], self.memory)
         self.low = _address(source)
         self.high = self.low + starts[-1]
         self.parts = [
-            Part(_address(view), view.strides, self.low + start, _contiguous(view.shape, width), view.shape)
+            Part(_address(view), view.strides, self.low + start + ahead, _contiguous(view.shape, width), view.shape)
             for view, start in zip(case.parts(case.view(source)), starts[1:-1], strict=True)
         ]
         launches, left = plan(self.parts, width)

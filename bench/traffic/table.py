@@ -15,8 +15,8 @@ spans of its grid, ran on the CPU, thread by thread, and every access to global 
 weigh each by its blocks. Nothing here ran on a GPU or says how fast anything is; caches and shared memory are left out.
 
 Definitions. A sector is 32 aligned bytes. A block's *wanted items* are those that it writes. A *request* is what the 32
-consecutive threads of a warp ask at once: the k-th access of each at one place in the code, where loops that NVRTC is
-told to unroll count as unrolled. 16 bytes a thread make a full request of 512 bytes, or 16 sectors.
+consecutive threads of a warp ask at once: the k-th access of each at one place in the code, where the rounds of loops
+over a thread's vectors are places of their own. 16 bytes a thread make a full request of 512 bytes, or 16 sectors.
 
 * loads, sectors: sectors of the source that hold a byte of a block's wanted items, divided by the sectors that the
   block loads, each counted once a block. 1 means that nothing is read beside what is wanted.
