@@ -25,7 +25,8 @@ over a thread's vectors are places of their own. 16 bytes a thread make a full r
   leave bytes between them: for those it is the one before.
 * stores, bytes: bytes of the wanted items / 32, divided by the sectors that the block writes to, each counted once a
   block. To accept: 0.99.
-* sectors a request: sectors that a request touches, on average. Full requests of neighbouring threads have 16.
+* sectors a request: sectors that a request touches, on average. Full requests of neighbouring threads have 16; more
+  where a thread takes several vectors side by side (pixels, thinned steps), of which other requests take the rest.
 * requests: requests divided by the least that could move the bytes, bytes / 512. 1 is the least.
 * instructions: of a thread for 16 bytes stored, in the longest runs and in the shortest, as the newest
   results/instantiations-*.json has them for sm_90 by CUDA 13; a dash where there is none.
@@ -35,7 +36,29 @@ LEAST_LOAD, LEAST_STORE = 0.95, 0.99
 MANY_REQUESTS = 1.25
 
 # Why a cell is below what is to accept, or asks often: the beginning of a case's name, widths (none: all), the reason.
-REASONS: list[tuple[str, tuple[int, ...], str]] = []
+_APART = "between the wanted items lie others of the same sectors: none is read that has no wanted item"
+_TWO = "runs begin at no multiple of 16 bytes: each vector is cut out of two aligned ones, the second its neighbour's"
+_ACROSS = "a vector that ends one run and begins the next is spliced from two, in a request that few threads share"
+REASONS: list[tuple[str, tuple[int, ...], str]] = [
+    ("step", (), _APART),
+    ("step 2", (1, 2), "two vectors are read and thinned into one"),
+    ("step -2", (1, 2), "two vectors are read and thinned into one"),
+    ("step -3", (1, 2), "three vectors are read and thinned into one"),
+    ("step -3", (4, 8), "items are gathered, each in a request of its own"),
+    ("step 7", (1, 2, 4, 8), "items are gathered, each in a request of its own"),
+    ("step 2", (4, 8), "items are gathered, each in a request of its own"),
+    ("step -2", (4, 8), "items are gathered, each in a request of its own"),
+    ("crop", (1, 2, 4, 8), _TWO),
+    ("crop", (1, 2, 4, 8), _ACROSS),
+    ("split 5", (1, 2, 4, 8), _TWO),
+    ("split 5", (1, 2, 4, 8), _ACROSS),
+    ("graph", (1, 2, 4), _TWO),
+    ("graph", (1, 2, 4), _ACROSS),
+    ("split 1,000", (1, 2, 4, 8), _TWO),
+    ("split 64", (1,), "runs of 16 bytes are half a sector; the next block, of the next part, reads the other half"),
+    ("image mirrored", (), _TWO),
+    ("image mirrored", (), "16 pixels that lie in two rows go item by item"),
+]
 
 
 def reason(row: Traffic) -> str:
