@@ -48,10 +48,21 @@ struct Cuda {
     return spliced(a, b, offset);
   }
 
-  // Whether `vectors` can be read from `first` on without touching a byte outside [low, high).
-  static GPUSLICE_INLINE bool readable(const char* first, int vectors, const char* low, const char* high) {
+  // Where a part's source begins, and its bytes to the end. It is one array, so that what lies between its runs may be
+  // read too.
+  template <class Index>
+  struct Span {
+    const char* low;
+    Index bytes;
+  };
+
+  // Whether `vectors` can be read from `first` on without touching a byte outside of the span.
+  template <class Index>
+  static GPUSLICE_INLINE bool readable(const char* first, int vectors, const Span<Index>& span) {
     const unsigned offset = static_cast<unsigned>(reinterpret_cast<unsigned long long>(first) & 15);
-    return first - offset >= low && first - offset + (vectors + (offset != 0)) * kVectorBytes <= high;
+    // What begins before the span is far behind it here.
+    const Index begin = static_cast<Index>(first - offset - span.low);
+    return begin <= span.bytes && begin + (vectors + (offset != 0)) * kVectorBytes <= span.bytes;
   }
 
   template <bool Stream>
@@ -151,12 +162,6 @@ struct Cuda {
 
   static GPUSLICE_INLINE void barrier() { __syncthreads(); }
 
-  // Where a part's source begins and ends. It is one array, so that what lies between its runs may be read too.
-  struct Span {
-    const char* low;
-    const char* high;
-  };
-
   // Move a tile, a batch of vectors of the target at a time.
   template <class Body, class Index>
   static GPUSLICE_INLINE void walk(const Body& body, const Header<Index>& header, const Tile<Index>& tile) {
@@ -164,7 +169,7 @@ struct Cuda {
     const Stride stride = Body::kStride ? Stride(Body::kStride) : header.source_stride[header.rank - 1];
     constexpr Index kStep = Index(kThreads) * Body::kItems * batch<Body>();
     constexpr Index kSpan = kStep - Index(kThreads - 1) * Body::kItems;
-    const Span span = span_of(header, tile, Body::kSourceWidth);
+    const Span<Index> span = span_of(header, tile, Body::kSourceWidth);
     Index at = tile.begin + items_ahead<Body>(header, tile) + threadIdx.x * Body::kItems;
     if (batch<Body>() > 1 && axis(header, tile, header.rank - 1).value >= kSpan)
       for (; at + kSpan <= tile.end; at += kStep)
@@ -199,7 +204,7 @@ struct Cuda {
 
   // A batch that is in one run, so that its place is found once; false where it is not or can't be moved whole.
   template <class Body, class Index, class Stride>
-  static GPUSLICE_INLINE bool move_in_run(const Body& body, const Span& span, const Place<Index>& first,
+  static GPUSLICE_INLINE bool move_in_run(const Body& body, const Span<Index>& span, const Place<Index>& first,
                                           Stride stride) {
     constexpr Index kStep = Index(kThreads) * Body::kItems, kLast = (batch<Body>() - 1) * kStep;
     if (first.room <= kLast) return false;
@@ -218,7 +223,7 @@ struct Cuda {
 
   // A batch of vectors that each have a place of their own, and may have to go item by item.
   template <class Body, class Index, class Stride>
-  static GPUSLICE_INLINE void move_apart(const Body& body, const Span& span, const Header<Index>& header,
+  static GPUSLICE_INLINE void move_apart(const Body& body, const Span<Index>& span, const Header<Index>& header,
                                          const Tile<Index>& tile, Index at, Stride stride) {
     constexpr Index kStep = Index(kThreads) * Body::kItems;
     typename Body::Registers registers[batch<Body>()];
@@ -242,26 +247,26 @@ struct Cuda {
     for (int i = 0; i < batch<Body>(); ++i) {
       const Index item = at + i * kStep;
       if (whole >> i & 1 || item >= tile.end) continue;
-      if constexpr (Body::kOneTarget && Body::kVectors <= 2)  // for more there are no registers
+      if constexpr (Body::kOneTarget && Body::kItems > 1 && Body::kVectors <= 2)  // for more there are no registers
         if (move_across(body, span, header, tile, item, stride)) continue;
       move_items(body, header, tile, item, stride);
     }
   }
 
   template <class Body, class Index>
-  static GPUSLICE_INLINE bool loadable(const Body& body, const Span& span, const Place<Index>& place) {
+  static GPUSLICE_INLINE bool loadable(const Body& body, const Span<Index>& span, const Place<Index>& place) {
     return place.room >= Body::kItems && body.storable(place.target) && readable(body, span, place.source);
   }
 
-  template <class Body>
-  static GPUSLICE_INLINE bool readable(const Body&, const Span& span, const char* source) {
-    return Body::kVectors == 0 || readable(Body::first(source), Body::kVectors, span.low, span.high);
+  template <class Body, class Index>
+  static GPUSLICE_INLINE bool readable(const Body&, const Span<Index>& span, const char* source) {
+    return Body::kVectors == 0 || readable(Body::first(source), Body::kVectors, span);
   }
 
   // A vector that ends one run and begins the next, where the target goes on: out of the last whole vector of the one
   // and the first of the other. False where it is not that, or runs are shorter than a vector.
   template <class Body, class Index, class Stride>
-  static GPUSLICE_INLINE bool move_across(const Body& body, const Span& span, const Header<Index>& header,
+  static GPUSLICE_INLINE bool move_across(const Body& body, const Span<Index>& span, const Header<Index>& header,
                                           const Tile<Index>& tile, Index item, Stride stride) {
     if (!header.flat || item + Body::kItems > tile.end) return false;
     const Place<Index> end = place_of<Cuda, Index, Body::kWidth>(header, tile, item);
@@ -276,13 +281,14 @@ struct Cuda {
   }
 
   template <class Index>
-  static GPUSLICE_INLINE Span span_of(const Header<Index>& header, const Tile<Index>& tile, int width) {
+  static GPUSLICE_INLINE Span<Index> span_of(const Header<Index>& header, const Tile<Index>& tile, int width) {
     using Stride = typename Signed<Index>::type;
-    Span span{tile.source, tile.source + width};
+    Span<Index> span{tile.source, static_cast<Index>(width)};
 #pragma unroll 1
     for (unsigned k = 0; k < header.rank; ++k) {
       const Stride reach = static_cast<Stride>(axis(header, tile, k).value - 1) * header.source_stride[k];
-      (reach < 0 ? span.low : span.high) += reach;
+      if (reach < 0) span.low += reach;
+      span.bytes += static_cast<Index>(reach < 0 ? -reach : reach);
     }
     return span;
   }

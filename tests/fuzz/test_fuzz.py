@@ -56,7 +56,7 @@ BROKEN = {
     ),
     "a load beside its run": (
         "cuda.cuh",
-        "return first - offset >= low && first - offset + (vectors + (offset != 0)) * kVectorBytes <= high;",
+        "return begin <= span.bytes && begin + (vectors + (offset != 0)) * kVectorBytes <= span.bytes;",
         "return true;",
     ),
     "a batch beyond the end of its run": ("cuda.cuh", "if (first.room <= kLast) return false;", ""),
