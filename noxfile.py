@@ -16,7 +16,7 @@ def lint(session):
     fix = "--fix" in session.posargs
     session.run("ruff", "check", *(["--fix"] if fix else []), ".")
     session.run("ruff", "format", *([] if fix else ["--check"]), ".")
-    tracked = session.run("git", "ls-files", "kernels", "tests", external=True, silent=True) or ""
+    tracked = session.run("git", "ls-files", "kernels", "tests", "bench", external=True, silent=True) or ""
     sources = [path for path in tracked.split() if path.endswith(KERNEL_SUFFIXES)]
     if sources:
         session.run("clang-format", *(["-i"] if fix else ["--dry-run", "--Werror"]), *sources)

@@ -1,8 +1,8 @@
 // CUDA entry points, one template a kind of kernel, for NVRTC (C++17, sm_75 and up).
 //
 // Launch: 1-D grids of as many blocks as the launch has tiles, kThreads threads each, no dynamic shared memory.
-// Everything is in the one parameter; Capacity is how many parts its tables hold. A target that is not aligned to a
-// vector is written item by item.
+// Everything is in the one parameter; Capacity is how many parts its tables hold. A contiguous target takes vectors
+// from its first aligned address on; runs of others that are not aligned, and pixels, are written item by item.
 //
 // Four blocks to a multiprocessor leave a thread 64 registers, which all bodies do with; left to choose, ptxas spills
 // some for the sake of a fifth.

@@ -8,6 +8,12 @@
 
 #include "geometry.cuh"
 
+// What is done at each access to an item, which bench/traffic/ counts; vectors go through __ldg and __stcs.
+#ifndef GPUSLICE_ON_LOAD
+#define GPUSLICE_ON_LOAD(address)
+#define GPUSLICE_ON_STORE(address)
+#endif
+
 namespace gpuslice {
 
 #ifndef GPUSLICE_THREADS  // the fuzz has fewer, which makes it quicker and reaches the edges of smaller tiles
@@ -34,28 +40,29 @@ struct Cuda {
     return __ldg(reinterpret_cast<const uint4*>(source));
   }
 
-  // 16 bytes from any address: two aligned vectors, and of their 8 words 5 that are shifted into 4.
+  // 16 bytes from any address: out of two aligned vectors.
   static GPUSLICE_INLINE Vector load(const char* source) {
     const unsigned offset = static_cast<unsigned>(reinterpret_cast<unsigned long long>(source) & 15);
     if (offset == 0) return load_aligned(source);
     const Vector a = load_aligned(source - offset), b = load_aligned(source - offset + kVectorBytes);
-    const unsigned bits = offset % 4 * 8;
-    switch (offset / 4) {
-      case 0:
-        return shifted(a.x, a.y, a.z, a.w, b.x, bits);
-      case 1:
-        return shifted(a.y, a.z, a.w, b.x, b.y, bits);
-      case 2:
-        return shifted(a.z, a.w, b.x, b.y, b.z, bits);
-      default:
-        return shifted(a.w, b.x, b.y, b.z, b.w, bits);
-    }
+    return spliced(a, b, offset);
   }
 
-  // Whether `vectors` can be read from `first` on without touching a byte outside [low, high).
-  static GPUSLICE_INLINE bool readable(const char* first, int vectors, const char* low, const char* high) {
+  // Where a part's source begins, and its bytes to the end. It is one array, so that what lies between its runs may be
+  // read too.
+  template <class Index>
+  struct Span {
+    const char* low;
+    Index bytes;
+  };
+
+  // Whether `vectors` can be read from `first` on without touching a byte outside of the span.
+  template <class Index>
+  static GPUSLICE_INLINE bool readable(const char* first, int vectors, const Span<Index>& span) {
     const unsigned offset = static_cast<unsigned>(reinterpret_cast<unsigned long long>(first) & 15);
-    return first - offset >= low && first - offset + (vectors + (offset != 0)) * kVectorBytes <= high;
+    // What begins before the span is far behind it here.
+    const Index begin = static_cast<Index>(first - offset - span.low);
+    return begin <= span.bytes && begin + (vectors + (offset != 0)) * kVectorBytes <= span.bytes;
   }
 
   template <bool Stream>
@@ -69,18 +76,33 @@ struct Cuda {
 
   template <int Width>
   static GPUSLICE_INLINE void item(char* target, const char* source) {
-    copy_as<typename Item<Width>::type>(target, source);
+    using T = typename Item<Width>::type;
+    store_as<T>(target, load_as<T>(source));
   }
 
+  // Up to a vector's items to shared memory.
   template <int Width>
   static GPUSLICE_INLINE void copy_items(char* target, const char* source, unsigned count) {
+    if (count * Width == kVectorBytes && storable(source)) return scatter<Width>(target, load_aligned(source));
     for (unsigned i = 0; i < count; ++i) item<Width>(target + i * Width, source + i * Width);
+  }
+
+  // Aligned vectors to shared memory, each thread's all loaded before the first is stored.
+  template <int Width, unsigned Count, class Source, class Target>
+  static GPUSLICE_INLINE void scatter_each(const Source& source, const Target& target) {
+    constexpr unsigned kRounds = Count / kThreads;
+    static_assert(Count % kThreads == 0);
+    Vector vector[kRounds];
+#pragma unroll
+    for (unsigned i = 0; i < kRounds; ++i) vector[i] = load_aligned(source(threadIdx.x + i * kThreads));
+#pragma unroll
+    for (unsigned i = 0; i < kRounds; ++i) scatter<Width>(target(threadIdx.x + i * kThreads), vector[i]);
   }
 
   template <int Width>
   static GPUSLICE_INLINE Vector gather(const char* source, long long stride) {
     using T = typename Item<Width>::type;
-    const auto read = [&](int i) { return *reinterpret_cast<const T*>(source + i * stride); };
+    const auto read = [&](int i) { return load_as<T>(source + i * stride); };
     if constexpr (Width == 16) {
       return read(0);
     } else if constexpr (Width == 8) {
@@ -147,11 +169,17 @@ struct Cuda {
     const Stride stride = Body::kStride ? Stride(Body::kStride) : header.source_stride[header.rank - 1];
     constexpr Index kStep = Index(kThreads) * Body::kItems * batch<Body>();
     constexpr Index kSpan = kStep - Index(kThreads - 1) * Body::kItems;
-    Index at = tile.begin + threadIdx.x * Body::kItems;
+    const Span<Index> span = span_of(header, tile, Body::kSourceWidth);
+    Index at = tile.begin + items_ahead<Body>(header, tile) + threadIdx.x * Body::kItems;
     if (batch<Body>() > 1 && axis(header, tile, header.rank - 1).value >= kSpan)
       for (; at + kSpan <= tile.end; at += kStep)
-        if (!move_in_run(body, place_of<Cuda, Index, Body::kWidth>(header, tile, at), stride)) break;
-    for (; at < tile.end; at += kStep) move_apart(body, header, tile, at, stride);
+        if (!move_in_run(body, span, place_of<Cuda, Index, Body::kWidth>(header, tile, at), stride)) break;
+    for (; at < tile.end; at += kStep) move_apart(body, span, header, tile, at, stride);
+    at = tile.begin + threadIdx.x;
+    if (threadIdx.x < items_ahead<Body>(header, tile) && at < tile.end) {
+      const Place<Index> place = place_of<Cuda, Index, Body::kWidth>(header, tile, at);
+      body.item(place.target, place.source);
+    }
   }
 
  private:
@@ -166,14 +194,23 @@ struct Cuda {
     return (kInFlight + kVectors - 1) / kVectors;
   }
 
+  // The items of a tile before the first vector of a contiguous target.
+  template <class Body, class Index>
+  static GPUSLICE_INLINE Index items_ahead(const Header<Index>& header, const Tile<Index>& tile) {
+    if (!Body::kOneTarget || !header.flat) return 0;
+    const auto first = reinterpret_cast<unsigned long long>(tile.target + tile.begin * Body::kWidth);
+    return static_cast<Index>((0 - first) % kVectorBytes / Body::kWidth);
+  }
+
   // A batch that is in one run, so that its place is found once; false where it is not or can't be moved whole.
   template <class Body, class Index, class Stride>
-  static GPUSLICE_INLINE bool move_in_run(const Body& body, const Place<Index>& first, Stride stride) {
+  static GPUSLICE_INLINE bool move_in_run(const Body& body, const Span<Index>& span, const Place<Index>& first,
+                                          Stride stride) {
     constexpr Index kStep = Index(kThreads) * Body::kItems, kLast = (batch<Body>() - 1) * kStep;
     if (first.room <= kLast) return false;
     const Place<Index> last{first.source + static_cast<Stride>(kLast) * stride, first.target + kLast * Body::kWidth,
                             first.done + kLast, first.room - kLast};
-    if (!loadable(body, first, stride) || !loadable(body, last, stride)) return false;
+    if (!loadable(body, span, first) || !loadable(body, span, last)) return false;
     typename Body::Registers registers[batch<Body>()];
 #pragma unroll
     for (int i = 0; i < batch<Body>(); ++i)
@@ -186,8 +223,8 @@ struct Cuda {
 
   // A batch of vectors that each have a place of their own, and may have to go item by item.
   template <class Body, class Index, class Stride>
-  static GPUSLICE_INLINE void move_apart(const Body& body, const Header<Index>& header, const Tile<Index>& tile,
-                                         Index at, Stride stride) {
+  static GPUSLICE_INLINE void move_apart(const Body& body, const Span<Index>& span, const Header<Index>& header,
+                                         const Tile<Index>& tile, Index at, Stride stride) {
     constexpr Index kStep = Index(kThreads) * Body::kItems;
     typename Body::Registers registers[batch<Body>()];
     char* target[batch<Body>()];
@@ -197,7 +234,7 @@ struct Cuda {
       const Index item = at + i * kStep;
       if (item + Body::kItems > tile.end) continue;
       const Place<Index> place = place_of<Cuda, Index, Body::kWidth>(header, tile, item);
-      if (!loadable(body, place, stride)) continue;
+      if (!loadable(body, span, place)) continue;
       registers[i] = body.load(place.source, stride);
       target[i] = place.target;
       whole |= 1u << i;
@@ -207,18 +244,53 @@ struct Cuda {
       if (whole >> i & 1) body.template store<true>(target[i], registers[i]);
     if (whole + 1 == 1u << batch<Body>()) return;
 #pragma unroll 1
-    for (int i = 0; i < batch<Body>(); ++i)
-      if (!(whole >> i & 1) && at + i * kStep < tile.end) move_items(body, header, tile, at + i * kStep, stride);
+    for (int i = 0; i < batch<Body>(); ++i) {
+      const Index item = at + i * kStep;
+      if (whole >> i & 1 || item >= tile.end) continue;
+      if constexpr (Body::kOneTarget && Body::kItems > 1 && Body::kVectors <= 2)  // for more there are no registers
+        if (move_across(body, span, header, tile, item, stride)) continue;
+      move_items(body, header, tile, item, stride);
+    }
   }
 
+  template <class Body, class Index>
+  static GPUSLICE_INLINE bool loadable(const Body& body, const Span<Index>& span, const Place<Index>& place) {
+    return place.room >= Body::kItems && body.storable(place.target) && readable(body, span, place.source);
+  }
+
+  template <class Body, class Index>
+  static GPUSLICE_INLINE bool readable(const Body&, const Span<Index>& span, const char* source) {
+    return Body::kVectors == 0 || readable(Body::first(source), Body::kVectors, span);
+  }
+
+  // A vector that ends one run and begins the next, where the target goes on: out of the last whole vector of the one
+  // and the first of the other. False where it is not that, or runs are shorter than a vector.
   template <class Body, class Index, class Stride>
-  static GPUSLICE_INLINE bool loadable(const Body& body, const Place<Index>& place, Stride stride) {
-    if (place.room < Body::kItems || !body.storable(place.target)) return false;
-    if constexpr (Body::kVectors == 0) return true;
-    const char* head = place.source - static_cast<Stride>(place.done) * stride;
-    const char* last = place.source + static_cast<Stride>(place.room - 1) * stride;
-    return readable(Body::first(place.source), Body::kVectors, stride > 0 ? head : last,
-                    (stride > 0 ? last : head) + Body::kSourceWidth);
+  static GPUSLICE_INLINE bool move_across(const Body& body, const Span<Index>& span, const Header<Index>& header,
+                                          const Tile<Index>& tile, Index item, Stride stride) {
+    if (!header.flat || item + Body::kItems > tile.end) return false;
+    const Place<Index> end = place_of<Cuda, Index, Body::kWidth>(header, tile, item);
+    if (end.room >= Body::kItems || end.room + end.done < Body::kItems || !body.storable(end.target)) return false;
+    const Place<Index> begin = place_of<Cuda, Index, Body::kWidth>(header, tile, item + end.room);
+    const Index before = Body::kItems - end.room;
+    const char* last = end.source - static_cast<Stride>(before) * stride;
+    if (!readable(body, span, last) || !readable(body, span, begin.source)) return false;
+    const typename Body::Registers a = body.load(last, stride), b = body.load(begin.source, stride);
+    body.template store<true>(end.target, {spliced(a.vector, b.vector, before * Body::kWidth)});
+    return true;
+  }
+
+  template <class Index>
+  static GPUSLICE_INLINE Span<Index> span_of(const Header<Index>& header, const Tile<Index>& tile, int width) {
+    using Stride = typename Signed<Index>::type;
+    Span<Index> span{tile.source, static_cast<Index>(width)};
+#pragma unroll 1
+    for (unsigned k = 0; k < header.rank; ++k) {
+      const Stride reach = static_cast<Stride>(axis(header, tile, k).value - 1) * header.source_stride[k];
+      if (reach < 0) span.low += reach;
+      span.bytes += static_cast<Index>(reach < 0 ? -reach : reach);
+    }
+    return span;
   }
 
   // The items of one vector that is not whole: the end of a run and the beginning of the next, or the end of a tile.
@@ -238,14 +310,50 @@ struct Cuda {
     }
   }
 
+  // A vector to shared memory that is aligned to an item, or to a word where items are smaller.
+  template <int Width>
+  static GPUSLICE_INLINE void scatter(char* target, Vector v) {
+    if constexpr (Width == 16) {
+      *reinterpret_cast<uint4*>(target) = v;
+    } else if constexpr (Width == 8) {
+      reinterpret_cast<uint2*>(target)[0] = make_uint2(v.x, v.y);
+      reinterpret_cast<uint2*>(target)[1] = make_uint2(v.z, v.w);
+    } else {
+      unsigned* words = reinterpret_cast<unsigned*>(target);
+      words[0] = v.x, words[1] = v.y, words[2] = v.z, words[3] = v.w;
+    }
+  }
+
+  // The 16 bytes from an offset on in two vectors: of their 8 words 5 that are shifted into 4.
+  static GPUSLICE_INLINE Vector spliced(Vector a, Vector b, unsigned offset) {
+    const unsigned bits = offset % 4 * 8;
+    switch (offset / 4) {
+      case 0:
+        return shifted(a.x, a.y, a.z, a.w, b.x, bits);
+      case 1:
+        return shifted(a.y, a.z, a.w, b.x, b.y, bits);
+      case 2:
+        return shifted(a.z, a.w, b.x, b.y, b.z, bits);
+      default:
+        return shifted(a.w, b.x, b.y, b.z, b.w, bits);
+    }
+  }
+
   static GPUSLICE_INLINE Vector shifted(unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned bits) {
     return make_uint4(__funnelshift_r(a, b, bits), __funnelshift_r(b, c, bits), __funnelshift_r(c, d, bits),
                       __funnelshift_r(d, e, bits));
   }
 
   template <class T>
-  static GPUSLICE_INLINE void copy_as(char* target, const char* source) {
-    *reinterpret_cast<T*>(target) = *reinterpret_cast<const T*>(source);
+  static GPUSLICE_INLINE T load_as(const char* source) {
+    GPUSLICE_ON_LOAD(reinterpret_cast<const T*>(source));
+    return *reinterpret_cast<const T*>(source);
+  }
+
+  template <class T>
+  static GPUSLICE_INLINE void store_as(char* target, T value) {
+    GPUSLICE_ON_STORE(reinterpret_cast<T*>(target));
+    *reinterpret_cast<T*>(target) = value;
   }
 };
 

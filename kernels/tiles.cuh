@@ -15,8 +15,8 @@ struct Tiles {
   static constexpr unsigned kRun = Executor::template tile_run<Width>();    // items of a tile along the target's run
   static constexpr unsigned kUnit = Executor::template tile_unit<Width>();  // and along the source's unit axis
   static constexpr int kItems = kVectorBytes / Width;
-  // One item more a row than a tile is wide, so that a column does not fall into one bank of shared memory.
-  static constexpr int kPitch = (kUnit + Executor::kPadding / Width) * Width;
+  // At least an item more a row than a tile is wide, so that a column does not fall into one bank of shared memory.
+  static constexpr int kPitch = (kUnit + (Executor::kPadding + Width - 1) / Width) * Width;
   static constexpr int kMemory = kRun * kPitch;  // bytes that a tile takes
 
   // `place` is the first item of the tile; `run` and `unit` are how many items it has along the two axes.
@@ -35,13 +35,19 @@ struct Tiles {
   static GPUSLICE_INLINE void stage(const char* source, Stride read_pitch, char* target, Stride write_pitch,
                                     unsigned run, unsigned unit, char* memory) {
     constexpr unsigned kReads = kUnit / kItems, kWrites = kRun / kItems;  // vectors a row
-    Executor::for_each(run * kReads, [&](unsigned i) {
-      const unsigned row = i / kReads, at = i % kReads * kItems;
-      if (at >= unit) return;
-      const unsigned count = unit - at < kItems ? unit - at : kItems;
-      Executor::template copy_items<Width>(memory + row * kPitch + at * Width,
-                                           source + static_cast<Stride>(row) * read_pitch + at * Width, count);
-    });
+    const auto read = [&](unsigned i) {
+      return source + static_cast<Stride>(i / kReads) * read_pitch + i % kReads * kVectorBytes;
+    };
+    const auto staged = [&](unsigned i) { return memory + i / kReads * kPitch + i % kReads * kVectorBytes; };
+    if (run == kRun && unit == kUnit && Executor::storable(source) && read_pitch % kVectorBytes == 0) {
+      Executor::template scatter_each<Width, kRun * kReads>(read, staged);
+    } else {
+      Executor::for_each(run * kReads, [&](unsigned i) {
+        const unsigned at = i % kReads * kItems;
+        if (at < unit)
+          Executor::template copy_items<Width>(staged(i), read(i), unit - at < kItems ? unit - at : kItems);
+      });
+    }
     Executor::barrier();
     Executor::for_each(unit * kWrites, [&](unsigned i) {
       const unsigned row = i / kWrites, at = i % kWrites * kItems;

@@ -86,8 +86,8 @@ class Compiled:
             return self.error
         if self.stack or self.spill_stores or self.spill_loads:
             return f"{self.stack} bytes of stack, {self.spill_stores} stored and {self.spill_loads} loaded for spills"
-        whole = self.kind in ("planes", "rearranged") or (self.kind == "rows" and self.variant != 0)
-        wanted = 128 if whole else 8 * self.width  # gathers and tiles read items
+        whole = self.kind != "rows" or self.variant != 0
+        wanted = 128 if whole else 8 * self.width  # gathers read items
         if (self.load_bits or 0) < wanted or self.main_store_bits != 128:
             return f"loads {self.load_bits} bits at most and stores {self.main_store_bits}, not {wanted} and 128"
         return None

@@ -19,8 +19,9 @@ stores in bits, of global memory, where they differ the narrowest; the most inst
 Instructions for 16 bytes are those of the shortest path once around a main loop that passes every load and every store
 of a whole vector, divided by the vectors stored: aligned vectors in a view of one axis. Other alignments, more axes
 and what is left at the ends of runs take more. "Long" is the loop for vectors that are in one run, whose place is found
-once; "short" the one that finds a place for each; a kernel with one loop has the same in both. For tiles the loop is
-the one that writes; reading items into shared memory comes on top. "-": the compiler left no such loop.
+once; "short" the one that finds a place for each, and where it can splices a vector of two runs; a kernel with one loop
+has the same in both. For tiles the loop is the one that writes; reading into shared memory comes on top. "-": the
+compiler left no such loop.
 """
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
-from math import prod
+from math import gcd, prod
 
-from gpuslice.engine.plan import MAX_CHANNELS, MAX_RANK, Axis, Launch, all_kernels
+from gpuslice.engine.plan import MAX_CHANNELS, MAX_RANK, VECTOR, Axis, Launch, all_kernels
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,10 @@ class Dialect:
     ----------
     tile_bytes : int
         Bytes of target that a block moves, about.
-    short_run, shared_bytes : int
-        Parts with runs below so many bytes are dealt tile by tile, so that those which share source rows read them
-        while they are cached; the tiles of all parts together move so many bytes, about.
+    short_run, shared_bytes, part_bytes : int
+        Parts with runs of at most so many bytes in the source are dealt tile by tile, so that those which share source
+        rows read them while they are cached; the tiles of all parts together move so many bytes, about, and that of
+        each part at most so many.
     tile_sides : dict of int to (int, int)
         Items of a tile of the tiles kernel, by width: along the source's unit axis, and along the target's run.
     index_bits : {32, 64}
@@ -32,7 +33,8 @@ class Dialect:
     tile_bytes: int
     tile_sides: dict[int, tuple[int, int]]
     short_run: int = 1 << 9
-    shared_bytes: int = 1 << 14
+    shared_bytes: int = 1 << 22
+    part_bytes: int = 1 << 14
     index_bits: int = 64
     capacities: tuple[int, ...] = ()
 
@@ -41,7 +43,9 @@ class Dialect:
         return replace(self, capacities=self.capacities[:-1])
 
 
-HOST = Dialect(1 << 16, {1: (64, 256), 2: (32, 256), 4: (32, 128), 8: (16, 128), 16: (16, 64)}, 1 << 12, 1 << 17)
+HOST = Dialect(
+    1 << 16, {1: (64, 256), 2: (32, 256), 4: (32, 128), 8: (16, 128), 16: (16, 64)}, 1 << 12, 1 << 17, 1 << 17
+)
 # The largest tables are what fits into 32,764 bytes of parameters, the ones before them into 4,096.
 _CUDA_SIDES = {1: (128, 128), 2: (64, 64), 4: (32, 32), 8: (32, 32), 16: (32, 32)}
 CUDA_32 = Dialect(1 << 14, _CUDA_SIDES, index_bits=32, capacities=(1, 8, 128, 1152))
@@ -182,13 +186,18 @@ def _deal(launch: Launch, shapes: Sequence[Sequence[int]], dialect: Dialect) -> 
     if launch.kind == "tiles":
         unit, run = dialect.tile_sides[launch.width]
         return 0, False, [prod(shape[:-2]) * -(-shape[-2] // unit) * -(-shape[-1] // run) for shape in shapes]
-    inner = [prod(shape[1:]) * launch.item_bytes for shape in shapes]
-    apart = launch.kind == "rows" and launch.variant == 0  # every item is a run of its own
-    run = 1 if apart else max(shape[-1] for shape in shapes)
-    short = run * launch.item_bytes <= dialect.short_run
+    item, apart = launch.item_bytes, abs(launch.axes[-1].source) > launch.item_bytes
+    inner = [prod(shape[1:]) * item for shape in shapes]
+    short = apart or max(shape[-1] for shape in shapes) * item <= dialect.short_run
     alike = len(shapes) > 1 and (apart or len(launch.axes) > 1) and not launch.axes[0].varies
     if alike and short and max(inner) <= dialect.tile_bytes:
-        tile = max(1, dialect.shared_bytes // sum(inner))
+        most = min(dialect.shared_bytes // sum(inner), dialect.part_bytes // max(inner))
+        tile = _whole(most, max(VECTOR // gcd(VECTOR, size) for size in inner))
         return tile, True, [-(-shapes[0][0] // tile)] * len(shapes)
-    tile = max(1, dialect.tile_bytes // launch.item_bytes)
+    tile = _whole(dialect.tile_bytes // item, VECTOR)
     return tile, False, [-(-prod(shape) // tile) for shape in shapes]
+
+
+def _whole(most: int, unit: int) -> int:
+    """Give a multiple of a unit where there is one: tiles that begin at a vector of a contiguous target."""
+    return max(1, most - most % unit if most >= unit else most)

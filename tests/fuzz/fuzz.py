@@ -110,7 +110,7 @@ class Fuzz:
             ]
             offset = (shape[2] - 1) * pixel * (turn < 0) + (shape[3] - 1) * itemsize * (swap < 0)
             span = prod(shape) * itemsize
-        lead = self.random.randrange(16)
+        lead = self.random.choice([0, self.random.randrange(16)])
         memory = Memory(self.cuda, lead + span)
         memory.bytes[:] = self.numbers.integers(0, 256, memory.size, np.uint8)
         whole = self.view(memory, lead + offset, shape, strides, itemsize)

@@ -56,10 +56,16 @@ BROKEN = {
     ),
     "a load beside its run": (
         "cuda.cuh",
-        "return first - offset >= low && first - offset + (vectors + (offset != 0)) * kVectorBytes <= high;",
+        "return begin <= span.bytes && begin + (vectors + (offset != 0)) * kVectorBytes <= span.bytes;",
         "return true;",
     ),
     "a batch beyond the end of its run": ("cuda.cuh", "if (first.room <= kLast) return false;", ""),
+    "two runs spliced beside where they meet": ("cuda.cuh", "before * Body::kWidth)", "before * Body::kWidth / 2)"),
+    "a vector of a whole tile in another's place": (
+        "cuda.cuh",
+        "scatter<Width>(target(threadIdx.x + i * kThreads), vector[i]);",
+        "scatter<Width>(target(threadIdx.x + i * kThreads), vector[0]);",
+    ),
     "a missing barrier": ("tiles.cuh", "Executor::barrier();", ""),
 }  # fmt: skip
 

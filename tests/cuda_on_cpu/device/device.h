@@ -15,12 +15,20 @@
 #define __host__
 #define __device__
 #define __global__
+#ifndef __forceinline__
 #define __forceinline__ inline  // the sanitizers make inlined code large
+#endif
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 // Shared by the threads of a block because blocks run one after the other.
 #define __shared__ static
+
+// Called with the address of each access to global memory, where a program that includes this wants to see them.
+#ifndef GPUSLICE_ON_LOAD
+#define GPUSLICE_ON_LOAD(address)
+#define GPUSLICE_ON_STORE(address)
+#endif
 
 struct alignas(8) uint2 {
   unsigned x, y;
@@ -29,6 +37,7 @@ struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
 
+inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
 namespace emulated {
@@ -53,12 +62,14 @@ inline void __syncthreads() { emulated::barrier(); }
 template <class T>
 inline T __ldg(const T* address) {
   emulated::check_aligned(address);
+  GPUSLICE_ON_LOAD(address);
   return *address;
 }
 
 template <class T>
 inline void __stcs(T* address, T value) {
   emulated::check_aligned(address);
+  GPUSLICE_ON_STORE(address);
   *address = value;
 }
 
