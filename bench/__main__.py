@@ -1,7 +1,6 @@
 """Time the library beside its peers; ``python -m bench --help``."""
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -37,7 +36,7 @@ def _run(given: argparse.Namespace, device: str) -> None:
         result["gpu"] = gpu()
     given.output.mkdir(parents=True, exist_ok=True)
     stem = given.output / f"{given.name or device}-{result['machine']['date']}"
-    Path(f"{stem}.json").write_text(json.dumps(result, indent=1) + "\n")
+    Path(f"{stem}.json").write_text(report.as_json(result))
     Path(f"{stem}.md").write_text(report.markdown(result))
     print(f"{stem}.json and .md", file=sys.stderr)
     if not given.no_chart:

@@ -51,7 +51,8 @@ class Row:
     def as_json(self) -> dict[str, Any]:
         """Give all fields, with median and quartiles."""
         quartiles = quantiles(self.seconds, n=4) if len(self.seconds) > 1 else self.seconds * 3
-        return asdict(self) | {"quartiles": quartiles}
+        shown = {"seconds": self.seconds, "quartiles": quartiles}
+        return asdict(self) | {name: [float(f"{value:.4g}") for value in values] for name, values in shown.items()}
 
 
 def measure(case: Case, width: int, runners: Sequence[Runner], clock: HostClock | CudaClock, rounds: int) -> list[Row]:

@@ -1,5 +1,6 @@
 """Results as a Markdown table: shares of the plain copy's rate, a row a case."""
 
+import json
 from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
@@ -23,6 +24,13 @@ def markdown(result: dict[str, Any]) -> str:
         parts += list(_tables(result, mode))
     parts.append(_absent(result))
     return "\n\n".join(parts) + "\n"
+
+
+def as_json(result: dict[str, Any]) -> str:
+    """Give a result as JSON with a line a row."""
+    head = json.dumps({name: value for name, value in result.items() if name != "rows"}, indent=1)
+    rows = ",\n".join(f"  {json.dumps(row)}" for row in result["rows"])
+    return f'{head.removesuffix("}").rstrip()},\n "rows": [\n{rows}\n ]\n}}\n'
 
 
 def seconds_of(result: dict[str, Any], mode: str) -> Table:
