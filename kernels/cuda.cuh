@@ -197,7 +197,7 @@ struct Cuda {
   // The items of a tile before the first vector of a contiguous target.
   template <class Body, class Index>
   static GPUSLICE_INLINE Index items_ahead(const Header<Index>& header, const Tile<Index>& tile) {
-    if (!Body::kOneTarget || !header.flat) return 0;
+    if (!Body::kOneVector || !header.flat) return 0;
     const auto first = reinterpret_cast<unsigned long long>(tile.target + tile.begin * Body::kWidth);
     return static_cast<Index>((0 - first) % kVectorBytes / Body::kWidth);
   }
@@ -247,7 +247,7 @@ struct Cuda {
     for (int i = 0; i < batch<Body>(); ++i) {
       const Index item = at + i * kStep;
       if (whole >> i & 1 || item >= tile.end) continue;
-      if constexpr (Body::kOneTarget && Body::kItems > 1 && Body::kVectors <= 2)  // for more there are no registers
+      if constexpr (Body::kOneVector && Body::kItems > 1 && Body::kVectors <= 2)  // for more there are no registers
         if (move_across(body, span, header, tile, item, stride)) continue;
       move_items(body, header, tile, item, stride);
     }

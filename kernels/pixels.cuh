@@ -18,6 +18,7 @@ struct Pixels {
   static constexpr int kVectors = Channels;
   static constexpr int kStride = Backward ? -kSourceWidth : kSourceWidth;
   static constexpr bool kDense = true;
+  static constexpr bool kOneVector = false;
 
   struct Registers {
     Vector vector[Channels];

@@ -20,6 +20,7 @@ struct Rows {
   static constexpr int kVectors = Step < 0 ? -Step : Step;  // read for one that is written
   static constexpr int kStride = Step * Width;              // bytes between the items of a run; 0: the header says
   static constexpr bool kOneTarget = true;
+  static constexpr bool kOneVector = true;       // written at a time
   static constexpr bool kDense = kVectors == 1;  // no bytes between the items of a run
 
   struct Registers {
