@@ -64,7 +64,7 @@ def measure(case: Case, width: int, runners: Sequence[Runner], clock: HostClock 
         A runner gives other bits than NumPy's view of the source.
     """
     sources = clock.sources(case, width)
-    expected = [np.ascontiguousarray(part) for part in case.parts(case.view(case.source(width)))]
+    expected = [np.ascontiguousarray(part) for part in case.parts(case.view(_on_host(sources[0])))]
     size = sum(part.nbytes for part in expected)
     rows, timed = [], []
     for runner, mode in ((runner, mode) for runner in runners for mode in MODES):
@@ -101,8 +101,15 @@ def _calls(row: Row, runner: Runner, case: Case, sources: Sequence[Any], expecte
 def _check(runner: Runner, case: Case, outputs: Sequence[Any], expected: Sequence[np.ndarray]) -> None:
     """Compare every bit."""
     given = [_on_host(output) for output in outputs]
-    if [one.tobytes() for one in given] != [one.tobytes() for one in expected]:
+    if len(given) != len(expected) or not all(map(_same_bits, given, expected)):
         raise ValueError(f"{runner.name} gives wrong results for {case.name}")
+
+
+def _same_bits(left: np.ndarray, right: np.ndarray) -> bool:
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return False
+    bits = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (left, right)]
+    return np.array_equal(*bits)
 
 
 def _on_host(output: Any) -> np.ndarray:

@@ -20,7 +20,8 @@ class HostWalk {
         last_(static_cast<int>(header.rank) - 1),
         stride_(header.source_stride[last_]),
         length_(axis(header, tile, last_).value),
-        ahead_(prefetch_distance()) {}
+        ahead_(prefetch_distance()),
+        ahead_at_end_(prefetch_distance_at_end()) {}
 
   // Only the first item of a tile needs divisions; from run to run coordinates go up like an odometer.
   void move() {
@@ -59,6 +60,7 @@ class HostWalk {
   static constexpr int kLine = Body::kVectors == 0 || Body::kVectors > 2 ? 1 : 4 / Body::kVectors;
   static constexpr bool kBackward = Body::kStride < 0;
   static constexpr long long kAhead = 2048;  // bytes to fetch ahead of use
+  static constexpr Index kAtEnd = Body::kVectors ? kAhead / (Body::kVectors * kVectorBytes) : 0;  // vectors in so many
 
   GPUSLICE_INLINE bool staged() const { return Body::kOneTarget && header_.stream; }
 
@@ -75,6 +77,13 @@ class HostWalk {
                                                                        : stride_);
     if (last_ == 0 || bytes >= kAhead) return Body::kStride || stride_ > 0 ? kAhead : -kAhead;
     return header_.source_stride[last_ - 1] * ((kAhead + bytes - 1) / bytes);
+  }
+
+  // In the last bytes of a long run: what is fetched is the beginning of the next.
+  GPUSLICE_INLINE Stride prefetch_distance_at_end() const {
+    const Stride bytes = static_cast<Stride>(length_) * (kBackward ? -Body::kStride : Body::kStride);
+    if (!Body::kStride || last_ == 0 || header_.order == kByTile || bytes < kAhead) return ahead_;
+    return kAhead + header_.source_stride[last_ - 1] - bytes;
   }
 
   // Whether runs from `target` on, so far apart, are whole vectors where they can be stored.
@@ -142,7 +151,7 @@ class HostWalk {
   GPUSLICE_INLINE void move_vectors(const char* source, char* target, Index vectors) const {
     // Of its own, since what is stored through a pointer to char might change any member.
     const Body body = body_;
-    const Stride stride = stride_, ahead = ahead_;
+    const Stride stride = stride_, ahead = ahead_, ahead_at_end = ahead_at_end_;
     const Stride step = static_cast<Stride>(Body::kItems) * stride;
     constexpr Stride kTargetStep = Body::kItems * Body::kWidth;
     if constexpr (kBackward) {
@@ -155,7 +164,7 @@ class HostWalk {
       target += kBackward ? -kTargetStep : kTargetStep;
     };
     for (; vectors >= kLine; vectors -= kLine) {
-      if (ahead) prefetch(source, stride, ahead);
+      if (ahead) prefetch(source, stride, vectors > kAtEnd ? ahead : ahead_at_end);
 #pragma GCC unroll 4
       for (int i = 0; i < kLine; ++i) move();
     }
@@ -227,7 +236,8 @@ class HostWalk {
   const int last_;
   const Stride stride_;
   const Index length_;
-  const Stride ahead_;
+  const Stride ahead_;            // bytes from what is moved to what is fetched
+  const Stride ahead_at_end_;     // and in the last kAhead bytes of a run
   const char* source_ = nullptr;  // where the current run begins
   char* target_ = nullptr;
   Index rows_ = 0;  // runs that are left along axis `last_ - 1`

@@ -21,6 +21,12 @@ from gpuslice.rules import slice_region
 compiled = pytest.mark.skipif(host.LIBRARY is None, reason="the host kernels are not built here")
 
 
+@pytest.fixture(autouse=True)
+def _kernels_from_4_kb(monkeypatch):
+    """Have the kernels copy what NumPy is quicker with, so that the tests' arrays may be small."""
+    monkeypatch.setattr(host, "_SMALL_BYTES", 1 << 12)
+
+
 def items(*shape, dtype="u1"):
     """Make an array of items that differ."""
     dtype = np.dtype(dtype)

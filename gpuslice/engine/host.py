@@ -24,7 +24,7 @@ _STREAM_RUN = 512
 _BYTES_A_THREAD = 1 << 22
 _MOST_THREADS = 256
 # Below these NumPy is done before a plan is looked up.
-_SMALL_BYTES = 1 << 12
+_SMALL_BYTES = 1 << 15
 _FEW_PARTS = 8
 
 
