@@ -3,7 +3,7 @@
 from statistics import fmean
 from typing import Any
 
-from bench.cases import CASES
+from bench.cases import ALL_WIDTHS, CASES
 from bench.report import runners_of, shares_of
 from bench.runners import OURS
 
@@ -12,7 +12,7 @@ _COLUMNS = 4
 
 
 def draw(result: dict[str, Any], path: str) -> None:
-    """Write a PNG: share of the plain copy's rate by class and item width, outputs allocated before."""
+    """Write a PNG: share of the plain copy's rate by class and width, outputs allocated before where they can be."""
     try:
         import matplotlib
 
@@ -21,8 +21,9 @@ def draw(result: dict[str, Any], path: str) -> None:
     except ImportError:
         print("no chart: matplotlib is not installed (pip install 'gpuslice[bench]')")
         return
-    mode = "into" if any(OURS in cell for cell in shares_of(result, "into").values()) else "fresh"
-    shares = shares_of(result, mode)
+    into, fresh = shares_of(result, "into"), shares_of(result, "fresh")
+    # A graph allocates its outputs, so there the others are shown with fresh ones too.
+    shares = {key: cell if OURS in cell else fresh.get(key, cell) for key, cell in into.items()}
     groups = _groups(shares)
     names = [name for name in runners_of(result) if name in _COLOURS]
     rows = -(-len(groups) // _COLUMNS)
@@ -59,6 +60,8 @@ def _panel(panel: Any, group: str, cases: list[str], shares: dict[tuple[str, int
                 at = i + (place - (len(names) - 1) / 2) * 0.8 / len(names)
                 panel.bar(at, fmean(found), 0.8 / len(names), color=_COLOURS[name])
     panel.axhline(1, color="black", linewidth=0.8)
+    panel.set_xlim(-0.6, len(ALL_WIDTHS) - 0.4)
     panel.set_xticks(range(len(widths)), [f"{width} B" for width in widths])
-    panel.set_title(group if len(cases) == 1 else f"{group} ({len(cases)} cases)", fontsize=11)
+    title = f"{group}, fresh outputs" if group == "graph" else group
+    panel.set_title(title if len(cases) == 1 else f"{title} ({len(cases)} cases)", fontsize=11)
     panel.spines[["top", "right"]].set_visible(False)

@@ -12,6 +12,13 @@ from bench.runners import OURS, ROOF
 NOISE = 0.95
 _TITLES = {"into": "Outputs allocated before", "fresh": "Fresh outputs"}
 
+# Cases that are about calls.
+_SMALL = {case.name for case in CASES if case.size < 1 << 20}
+_PAGES = (
+    "- Fresh outputs are pages that the system clears first, which takes longer than most of these copies; what "
+    "differs between libraries there is when and how they get their pages."
+)
+
 Cell = dict[str, float]
 Table = dict[tuple[str, int], Cell]
 
@@ -22,7 +29,7 @@ def markdown(result: dict[str, Any]) -> str:
     for mode, title in _TITLES.items():
         parts.append(f"## {title}")
         parts += list(_tables(result, mode))
-    parts.append(_absent(result))
+    parts += [_reasons(result), _absent(result)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -81,9 +88,8 @@ def _reading() -> str:
 def _tables(result: dict[str, Any], mode: str) -> Iterator[str]:
     names = runners_of(result)
     shares, seconds = shares_of(result, mode), seconds_of(result, mode)
-    small = {case.name for case in CASES if case.size < 1 << 20}
-    large_keys = [key for key in shares if key[0] not in small]
-    small_keys = [key for key in seconds if key[0] in small]
+    large_keys = [key for key in shares if key[0] not in _SMALL]
+    small_keys = [key for key in seconds if key[0] in _SMALL]
     if large_keys:
         targets = targets_of(result, mode)
         lines = [_line(key, [_share(shares[key], name, targets.get(key, 0)) for name in names]) for key in large_keys]
@@ -122,6 +128,22 @@ def targets_of(result: dict[str, Any], mode: str) -> dict[tuple[str, int], float
 def is_behind(cell: Cell) -> bool:
     """Tell whether a peer is faster by more than noise."""
     return OURS in cell and cell[OURS] < NOISE * max((share for name, share in cell.items() if name != OURS), default=0)
+
+
+def _reasons(result: dict[str, Any]) -> str:
+    """Say of every case with a marked cell what its limit is."""
+    marked: dict[str, list[str]] = {}
+    for mode in _TITLES:
+        targets = targets_of(result, mode)
+        for key, cell in shares_of(result, mode).items():
+            if OURS in cell and key[0] not in _SMALL and (cell[OURS] < targets.get(key, 0) or is_behind(cell)):
+                marked.setdefault(key[0], []).append(f"{key[1]} B {mode}")
+    limits = {case.name: case.limit for case in CASES}
+    lines = [
+        f"- {name} ({', '.join(cells)}): {limits.get(name) or 'no limit is known but the noise between runs.'}"
+        for name, cells in marked.items()
+    ]
+    return "## Why marked cells fall short\n\n" + "\n".join([*lines, _PAGES])
 
 
 def _time(cell: Cell, name: str) -> str:
