@@ -123,6 +123,8 @@ def integer(value: object, argument: str) -> int:
     TypeError
         Anything else, a bool included.
     """
+    if type(value) is int:
+        return value
     dtype = getattr(value, "dtype", None)
     if isinstance(value, bool) or (dtype is not None and dtype_name(dtype) not in _INTEGERS):
         raise TypeError(f"{argument} must be of ints; got {_describe(value)}")

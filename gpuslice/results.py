@@ -33,6 +33,8 @@ def deliver(
     TypeError
         An out of another library or dtype, or immutable.
     """
+    if copy is True and outs is None and not one_block:
+        return engine.dense(views)
     if copy is not True and copy is not False and copy is not None:
         raise ValueError(f"copy must be True, False or None; got {copy!r}")
     if outs is not None or one_block:
@@ -46,7 +48,7 @@ def deliver(
         engine.copy_into(views, outs)
         return list(outs)
     if copy is True:
-        return engine.dense_in_one_block(views) if one_block else engine.dense(views)
+        return engine.dense_in_one_block(views)
     if copy is False and not all(map(engine.gives_views, views)):
         raise ValueError(f"copy=False, but {_library(views[0].xp)} cannot give this result as a view")
     return [engine.read(view) for view in views]

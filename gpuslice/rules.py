@@ -146,7 +146,7 @@ def listed_sizes(dim: int, split: Sequence[int], outputs: int | None = None) -> 
     ValueError
         A negative size, a sum that is not ``dim``, or not ``outputs`` sizes (None: any number of them).
     """
-    if any(size < 0 for size in split):
+    if split and min(split) < 0:
         raise ValueError(f"split must not be negative; got {show('split', split)}")
     if outputs is not None and len(split) != outputs:
         raise ValueError(f"split must have {outputs} values, one an output; got {show('split', split)}")

@@ -163,8 +163,8 @@ def split(
     count = None if num_outputs is None else integer(num_outputs, "num_outputs")
     views = split_parts(View.of(input, "input"), split, integer(axis, "axis"), count)
     if one_block is None:
-        on_cuda = array_api_compat.is_cupy_namespace(views[0].xp)
-        one_block = on_cuda and copy is True and out is None and len(views) > _BLOCK_ABOVE
+        one_block = len(views) > _BLOCK_ABOVE and copy is True and out is None
+        one_block = one_block and array_api_compat.is_cupy_namespace(views[0].xp)
     return tuple(deliver(views, copy, out, one_block=one_block))
 
 
