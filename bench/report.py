@@ -81,8 +81,8 @@ def _reading() -> str:
     return (
         "Numbers are shares of the rate at which as many contiguous bytes are copied in the same run (1.00: as fast as "
         "that copy), medians of interleaved rounds; microseconds where arrays are small. **Bold** is a gpuslice cell "
-        f"below its target, _italic_ one below {NOISE} of the best peer's. onnx.reference gives views, made dense here; one "
-        "that is dense already costs it nothing."
+        f"below its target, _italic_ one below {NOISE} of the best peer's. onnx.reference gives views, made dense "
+        "here; one that is dense already costs it nothing."
     )
 
 
