@@ -18,7 +18,10 @@ def main(arguments: list[str] | None = None) -> None:
     if given.command == "compare":
         from bench.compare import compare
 
-        print(compare(given.before, given.after))
+        try:
+            print(compare(given.before, given.after))
+        except (OSError, ValueError, KeyError) as error:
+            raise SystemExit(f"bench: cannot compare: {error}") from error
         return
     os.environ.setdefault("GPUSLICE_NUM_THREADS", "1")
     devices = ("cpu", "cuda") if given.device == "all" else (given.device,)
@@ -56,6 +59,8 @@ def _rows(given: argparse.Namespace, device: str):
         runners = [one for one in runners if one.name in (ROOF, OURS) or one.name.lower() in given.peer]
     size = given.mebibytes << 20 if given.mebibytes else (QUICK_SIZE if given.quick else None)
     chosen = [case for case in CASES if not given.case or any(text in case.name for text in given.case)]
+    if not chosen:
+        raise SystemExit(f"bench: no case has {' or '.join(map(repr, given.case))} in its name")
     cells = [(case, width) for case in chosen for width in case.widths if not given.width or width in given.width]
     clock, began = clock_of(device), time.perf_counter()
     for number, (case, width) in enumerate(cells, 1):

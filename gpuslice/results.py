@@ -33,6 +33,8 @@ def deliver(
     TypeError
         An out of another library or dtype, or immutable.
     """
+    if one_block is not True and one_block is not False:
+        raise ValueError(f"one_block must be True, False or None; got {one_block!r}")
     if copy is True and outs is None and not one_block:
         return engine.dense(views)
     if copy is not True and copy is not False and copy is not None:

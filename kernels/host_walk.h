@@ -72,9 +72,8 @@ class HostWalk {
   GPUSLICE_INLINE Stride prefetch_distance() const {
     // The parts of a launch read the same rows; who comes first fetches those of the next tile.
     if (header_.order == kByTile) return static_cast<Stride>(header_.tile) * header_.source_stride[0];
-    const Stride bytes = static_cast<Stride>(length_) * (Body::kStride ? Body::kWidth
-                                                         : stride_ < 0 ? -stride_
-                                                                       : stride_);
+    const Stride apart = stride_ < 0 ? -stride_ : stride_ > 0 ? stride_ : Body::kWidth;  // 0 where an item is repeated
+    const Stride bytes = static_cast<Stride>(length_) * (Body::kStride ? Body::kWidth : apart);
     if (last_ == 0 || bytes >= kAhead) return Body::kStride || stride_ > 0 ? kAhead : -kAhead;
     return header_.source_stride[last_ - 1] * ((kAhead + bytes - 1) / bytes);
   }

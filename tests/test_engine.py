@@ -57,6 +57,8 @@ KERNELS = {
     "3-byte items": (lambda: items(4096, dtype="V3")[R], "rearranged<1, -3>"),
     "6-byte items": (lambda: items(4096, dtype="V6")[R], "rearranged<2, -3>"),
     "48-byte items": (lambda: items(400, dtype="V48")[R], "rows<16, 1>"),
+    "gray as RGB": (lambda: np.broadcast_to(items(90, 100, 1), (90, 100, 3)), "rows<1, 0>"),
+    "repeated rows": (lambda: np.broadcast_to(items(1, 100), (90, 100)), "rows<4, 1>"),
     "unaligned words": (lambda: items(8193)[1:].view("u4")[R], "rearranged<1, -4>"),
 }  # fmt: skip
 

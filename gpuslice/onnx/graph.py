@@ -70,6 +70,8 @@ class Graph:
     """
 
     def __init__(self, model: ModelProto) -> None:
+        if not isinstance(model, ModelProto):
+            raise TypeError(f"model must be an onnx.ModelProto; got {type(model).__name__}")
         problems = unsupported(model)
         if problems:
             raise ValueError("model has nodes that gpuslice cannot run: " + "; ".join(problems))
@@ -160,6 +162,8 @@ class Graph:
         return moved
 
     def _bind(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        if not isinstance(inputs, Mapping):
+            raise TypeError(f"inputs must be a mapping from names to values; got {type(inputs).__name__}")
         for name in inputs:
             if name not in self.declared:
                 raise ValueError(f"the model has no input {name!r}; it has {', '.join(self.inputs) or 'none'}")

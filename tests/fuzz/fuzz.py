@@ -110,6 +110,9 @@ class Fuzz:
             ]
             offset = (shape[2] - 1) * pixel * (turn < 0) + (shape[3] - 1) * itemsize * (swap < 0)
             span = prod(shape) * itemsize
+        if self.random.random() < 0.1:  # items that are repeated along an axis
+            repeated = self.random.randrange(len(shape))
+            strides = tuple(0 if axis == repeated else stride for axis, stride in enumerate(strides))
         lead = self.random.choice([0, self.random.randrange(16)])
         memory = Memory(self.cuda, lead + span)
         memory.bytes[:] = self.numbers.integers(0, 256, memory.size, np.uint8)
