@@ -24,7 +24,7 @@ constexpr int kBlocks = 4;  // that a multiprocessor can hold, at least
 
 struct Cuda {
   using Vector = uint4;
-  static constexpr int kInFlight = 4;  // vectors of a thread, at least
+  static constexpr int kInFlight = 4;  // vectors of a thread, or those of one item where it has more
   static constexpr int kPadding = 4;   // bytes a row of a tile in shared memory, whose banks are that wide
 
   static GPUSLICE_INLINE unsigned divide(unsigned n, Divisor<unsigned> by) {
@@ -191,7 +191,7 @@ struct Cuda {
   static constexpr GPUSLICE_INLINE int batch() {
     constexpr int kVectors = sizeof(typename Body::Registers) / kVectorBytes;
     if (Body::kStride == 0 && Body::kItems > 8) return kInFlight / 2;  // gathered from bytes
-    return (kInFlight + kVectors - 1) / kVectors;
+    return kInFlight / kVectors;
   }
 
   // The items of a tile before the first vector of a contiguous target.

@@ -43,16 +43,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.instantiations")
     parser.add_argument("--arch", nargs="+", metavar="sm_90", help=f"by default {' '.join(ARCHITECTURES)}")
     parser.add_argument("--quick", action="store_true", help="a few, on the oldest and the newest architecture")
+    parser.add_argument("--kind", nargs="+", metavar="rows", help="only these kernels")
+    parser.add_argument("--variant", nargs="+", type=int, metavar="3", help="only these variants")
+    parser.add_argument("--name", default="instantiations", help="of the files, which end in the date")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where to write; else the summary is shown")
     given = parser.parse_args()
     jobs, keys, began = jobs_for(given.arch, given.quick), chosen(given.quick), time.monotonic()
+    keys = [
+        key
+        for key in keys
+        if (not given.kind or key[0] in given.kind) and (not given.variant or key[2] in given.variant)
+    ]
     known, results, total = about(jobs), [], len(jobs) * len(keys)
     for some in compiled(jobs, keys, os.cpu_count() or 1):
         results += some
         seconds = time.monotonic() - began
         print(f"{len(results)} of {total}, CUDA {some[-1].cuda}, {some[-1].arch}, {seconds:.0f} s", file=sys.stderr)
     if given.output:
-        path = given.output / f"instantiations-{known['date']}"
+        path = given.output / f"{given.name}-{known['date']}"
         path.with_suffix(".json").write_text(write_json(results, known))
         path.with_suffix(".md").write_text(write_markdown(results, known))
     else:
