@@ -1,6 +1,6 @@
 """The library itself, NumPy, CuPy, and the plain copy of as many bytes that all are compared with."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,25 +41,21 @@ def _ours(case: Case, x: Any, outs: list[Any] | None) -> Call:
 
 def numpy_into(case: Case, x: Any) -> Call:
     """np.copyto a part."""
-    view, outs = case.view(x), outputs_like(case, x)
-    places = case.places(view.shape)
-
-    def call() -> Sequence[Any]:
-        for out, place in zip(outs, places, strict=True):
-            np.copyto(out, view[place])
-        return outs
-
-    return call
+    return _each_part(case, x, np.copyto)
 
 
 def cupy_into(case: Case, x: Any) -> Call:
     """CuPy's assignment a part."""
+    return _each_part(case, x, lambda out, part: out.__setitem__(..., part))
+
+
+def _each_part(case: Case, x: Any, copy: Callable[[Any, Any], object]) -> Call:
     view, outs = case.view(x), outputs_like(case, x)
     places = case.places(view.shape)
 
     def call() -> Sequence[Any]:
         for out, place in zip(outs, places, strict=True):
-            out[...] = view[place]
+            copy(out, view[place])
         return outs
 
     return call

@@ -46,7 +46,7 @@ class Case:
     targets : dict of int to float
         Least share of the copy's rate on a CPU, a width.
     limit : str
-        What keeps it from being faster on a CPU, and what would lift that.
+        What keeps it from being faster on a CPU, and what might lift that.
     ends : tuple of int, optional
         The model's own ends, where they are other than the slice's.
     """
@@ -134,24 +134,24 @@ _BYTES = (1,)
 _TURNED = (
     "a tile reads a cache line or a few from each of many rows and writes as few to each of many others. Trials of the "
     "reading alone, and of 16-byte items, which turn nothing in registers, were as slow: the pattern is the limit, not "
-    "instructions. Huge pages under both arrays would lift it; whether they are there differs from run to run."
+    "instructions. Huge pages under both arrays might lift it; that was not tried."
 )
 _NARROW = (
     "each row is cut into 64 runs of 1 to 8 vectors for as many targets, and what a run costs beside its bytes is the "
     "limit: in the caches it is hardly faster. A loop over the parts inside a row, in place of one over rows inside a "
-    "part, would lift it."
+    "part, might lift it."
 )
 _OBJECTS = (
     "1,000 parts of 128 KiB: a view, an array, checks and two addresses are made a part, in Python, which takes about as "
-    "long as copying the part does. Addresses computed without an object a part would lift it."
+    "long as copying the part does. Addresses computed without an object a part might lift it."
 )
 _FAR = (
     "of every cache line read a seventh is wanted, so 0.25 to 0.29 is the most that the bytes moved allow; of single "
-    "bytes gathering takes longer than reading. Vectors read whole and thinned, as for steps up to 4, would lift bytes."
+    "bytes gathering takes longer than reading. Vectors read whole and thinned, as for steps up to 4, might lift bytes."
 )
 _THREE = (
     "three targets in turns, by stores that fetch each line first. Stores past the caches were half as fast where the "
-    "targets agree in the low 12 bits of their addresses. Planes staged and written one after the other would lift it."
+    "targets agree in the low 12 bits of their addresses. Planes staged and written one after the other might lift it."
 )
 _SPEECH = -(2**63) + 1
 

@@ -8,6 +8,12 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_REFUSALS = (IndexError, TypeError, ValueError)
+
+
+def _prefix(error: BaseException, name: str) -> None:
+    error.args = (f"{name}: {error}",)
+
 
 class speaking_as:
     """Put a name before the message of any error that the block raises for its arguments."""
@@ -21,8 +27,8 @@ class speaking_as:
         pass
 
     def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        if isinstance(error, (IndexError, TypeError, ValueError)):
-            error.args = (f"{self.name}: {error}",)
+        if isinstance(error, _REFUSALS):
+            _prefix(error, self.name)
 
 
 def speaks_as(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -33,8 +39,8 @@ def speaks_as(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
                 return function(*args, **kwargs)
-            except (IndexError, TypeError, ValueError) as error:
-                error.args = (f"{name}: {error}",)
+            except _REFUSALS as error:  # a with block would take longer than the rest of this
+                _prefix(error, name)
                 raise
 
         return call

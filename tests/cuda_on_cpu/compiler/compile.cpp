@@ -50,8 +50,8 @@ struct Scratch {
   fs::path path;
 
   Scratch() {
-    char name[] = "/tmp/cuda-on-cpu-XXXXXX";
-    if (mkdtemp(name)) path = name;
+    std::string name = fs::temp_directory_path() / "cuda-on-cpu-XXXXXX";
+    if (mkdtemp(name.data())) path = name;
   }
   ~Scratch() { fs::remove_all(path); }
 };

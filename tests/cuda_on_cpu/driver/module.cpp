@@ -10,8 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "settings.h"
@@ -70,16 +72,16 @@ bool is_possible(Shape shape) {
 
 void* load_module(const void* image) {
   // A name of its own: dlopen gives what it has loaded under the same one.
-  char path[] = "/tmp/cuda-on-cpu-XXXXXX";
-  const int file = mkstemp(path);
+  std::string path = std::filesystem::temp_directory_path() / "cuda-on-cpu-XXXXXX";
+  const int file = mkstemp(path.data());
   const size_t bytes = image_bytes(image);
   void* module = nullptr;
   if (bytes && file >= 0 && write(file, image, bytes) == static_cast<ssize_t>(bytes)) {
-    module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!module) fprintf(stderr, "a kernel does not load: %s\n", dlerror());
   }
   close(file);
-  unlink(path);
+  unlink(path.c_str());
   return module;
 }
 
