@@ -10,6 +10,7 @@ namespace gpuslice {
 
 constexpr int kMaxRank = 8;
 constexpr int kVectorBytes = 16;
+constexpr int kLineBytes = 64;  // of a host's caches; two sectors of a GPU's
 
 template <class Index>
 struct Signed;
@@ -77,21 +78,9 @@ GPUSLICE_INLINE Divisor<Index> axis(const Header<Index>& header, const Tile<Inde
   return k == header.varying ? tile.extent : header.shape[k];
 }
 
-// The tile of a block. The binary search over first_tile takes as many steps in every thread.
+// A tile of a part, by its number there.
 template <class Index, class Tables>
-GPUSLICE_INLINE Tile<Index> tile_of(const Header<Index>& header, const Tables& p, Index block) {
-  Index part = 0, number;
-  if (header.order == kByTile) {
-    number = block / header.parts;
-    part = block - number * header.parts;
-  } else {
-    for (Index low = 0, high = header.parts; high - low > 1;) {
-      const Index middle = (low + high) / 2;
-      (p.first_tile[middle] <= block ? low : high) = middle;
-      part = low;
-    }
-    number = block - p.first_tile[part];
-  }
+GPUSLICE_INLINE Tile<Index> tile_at(const Header<Index>& header, const Tables& p, Index part, Index number) {
   Tile<Index> tile{reinterpret_cast<const char*>(p.source[part]),
                    reinterpret_cast<char*>(p.target[part]),
                    p.extent[part],
@@ -106,6 +95,22 @@ GPUSLICE_INLINE Tile<Index> tile_of(const Header<Index>& header, const Tables& p
   tile.begin = number * items;
   tile.end = tile.begin + items < count ? tile.begin + items : count;
   return tile;
+}
+
+// The tile of a block. The binary search over first_tile takes as many steps in every thread.
+template <class Index, class Tables>
+GPUSLICE_INLINE Tile<Index> tile_of(const Header<Index>& header, const Tables& p, Index block) {
+  if (header.order == kByTile) {
+    const Index number = block / header.parts;
+    return tile_at(header, p, block - number * header.parts, number);
+  }
+  Index part = 0;
+  for (Index low = 0, high = header.parts; high - low > 1;) {
+    const Index middle = (low + high) / 2;
+    (p.first_tile[middle] <= block ? low : high) = middle;
+    part = low;
+  }
+  return tile_at(header, p, part, block - p.first_tile[part]);
 }
 
 // Where an item of a part is, and how many items its run has before it and from it on.

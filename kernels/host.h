@@ -6,7 +6,7 @@
 #include <utility>
 
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 #ifndef GPUSLICE_INLINE
@@ -31,6 +31,14 @@ struct Host {
     return v;
   }
 
+  // Bytes of the widest store past the caches. Two of them fill a cache line; of four, written to several places in
+  // turns, some went to memory before their line was whole.
+#if defined(__AVX__)
+  static constexpr int kStreamBytes = 32;
+#else
+  static constexpr int kStreamBytes = kVectorBytes;
+#endif
+
   template <bool Stream>
   static GPUSLICE_INLINE void store(char* target, Vector v) {
 #if defined(__SSE2__)
@@ -40,6 +48,34 @@ struct Host {
     }
 #endif
     memcpy(target, &v, sizeof v);
+  }
+
+  // Store neighbours at once; past the caches the address is aligned to kStreamBytes, and their number even.
+  template <bool Stream, int Count>
+  static GPUSLICE_INLINE void store(char* target, const Vector (&v)[Count]) {
+#pragma GCC unroll 4
+    for (int i = 0; i < Count; ++i) {
+#if defined(__AVX__)
+      if constexpr (Stream && Count > 1) {
+        const __m256i pair = _mm256_set_m128i(reinterpret_cast<__m128i>(v[i + 1]), reinterpret_cast<__m128i>(v[i]));
+        _mm256_stream_si256(reinterpret_cast<__m256i*>(target + i++ * kVectorBytes), pair);
+        continue;
+      }
+#endif
+      store<Stream>(target + i * kVectorBytes, v[i]);
+    }
+  }
+
+  // Store a few neighbours at once, from an address that is aligned to a vector.
+  template <bool Stream, int Count>
+  static GPUSLICE_INLINE void store_any(char* target, const Vector (&v)[Count]) {
+    if (!Stream || reinterpret_cast<uintptr_t>(target) % kStreamBytes == 0) return store<Stream>(target, v);
+    Vector inner[Count > 2 ? Count - 2 : 1];
+#pragma GCC unroll 8
+    for (int i = 0; i < Count - 2; ++i) inner[i] = v[i + 1];
+    store<Stream>(target, v[0]);
+    if constexpr (Count > 2) store<Stream>(target + kVectorBytes, inner);
+    store<Stream>(target + (Count - 1) * kVectorBytes, v[Count - 1]);
   }
 
   static GPUSLICE_INLINE bool readable(const char* first, int vectors, const char* low, const char* high) {
@@ -81,12 +117,12 @@ struct Host {
   }
 
   // A tile is 16 KiB, which the first cache holds twice, and reads and writes whole cache lines.
-  static constexpr int kPadding = 0;  // no banks to avoid
+  static constexpr int kPadding = 32;  // bytes a row of what is turned, so that a column is not in one set of the cache
   static constexpr bool kTransposes = true;
 
   template <int Width>
   static constexpr unsigned tile_run() {
-    return Width <= 2 ? 256 : Width <= 8 ? 128 : 64;
+    return Width == 1 ? 256 : Width == 2 ? 128 : 64;
   }
 
   template <int Width>
@@ -99,7 +135,7 @@ struct Host {
   template <int Width>
   static GPUSLICE_INLINE void transpose(const char* source, long long read_pitch, char* target, long long write_pitch,
                                         unsigned run, unsigned unit, bool stream, char* memory) {
-    constexpr unsigned kItems = kVectorBytes / Width, kPitch = tile_run<Width>() * Width;
+    constexpr unsigned kItems = kVectorBytes / Width, kPitch = tile_run<Width>() * Width + kPadding;
     if (run < kItems || unit < kItems) {
       for (unsigned u = 0; u < unit; ++u)
         for (unsigned r = 0; r < run; ++r)
@@ -111,7 +147,7 @@ struct Host {
       const unsigned row = r + kItems <= run ? r : run - kItems;
       for (unsigned i = 0; i < kItems; ++i)
         for (unsigned line = 0; line < tile_unit<Width>() * Width; line += kLineBytes)
-          prefetch(source + (row + i) * read_pitch, tile_unit<Width>() * Width + line);
+          prefetch(source + (row + i) * read_pitch, unit * Width + line);  // the next tile's
       for (unsigned u = 0; u < unit; u += kItems) {
         const unsigned column = u + kItems <= unit ? u : unit - kItems;
         const char* read = source + row * read_pitch + column * Width;
@@ -126,8 +162,6 @@ struct Host {
     }
     for (unsigned u = 0; u < unit; ++u) copy(target + u * write_pitch, memory + u * kPitch, run * Width, stream);
   }
-
-  static constexpr int kLineBytes = 64;
 
  private:
   // Rows become columns: the upper half of the rows is interleaved with the lower one, as often as it can be halved.
@@ -160,9 +194,20 @@ struct Host {
       memcpy(target, source, bytes);
       return;
     }
-    const unsigned whole = bytes / kVectorBytes * kVectorBytes;
-    for (unsigned at = 0; at < whole; at += kVectorBytes) store<true>(target + at, load(source + at));
-    memcpy(target + whole, source + whole, bytes - whole);
+    constexpr int kAtOnce = kStreamBytes / kVectorBytes;
+    unsigned at = 0;
+    const auto move = [&]<int Count>(std::integral_constant<int, Count>) {
+      Vector v[Count];
+      for (int i = 0; i < Count; ++i) v[i] = load(source + at + i * kVectorBytes);
+      store<true>(target + at, v);
+      at += Count * kVectorBytes;
+    };
+    constexpr std::integral_constant<int, 1> kOne;
+    constexpr std::integral_constant<int, kAtOnce> kWidest;
+    if (reinterpret_cast<uintptr_t>(target) % kStreamBytes && bytes >= kVectorBytes) move(kOne);
+    while (bytes - at >= kStreamBytes) move(kWidest);
+    while (bytes - at >= kVectorBytes) move(kOne);
+    memcpy(target + at, source + at, bytes - at);
   }
 
   template <class Item, int... I>

@@ -29,8 +29,18 @@ struct Launch {
 
 template <class Body>
 void walk(const Body& body, const Launch& launch, Index first, Index last) {
-  for (Index block = first; block < last; ++block)
-    HostWalk<Body, Index>(body, launch.header, tile_of(launch.header, launch, block)).move();
+  const Header<Index>& header = launch.header;
+  HostWalk<Body, Index> walk(body, header);
+  if (header.order == kByPart) {
+    for (Index block = first; block < last; ++block) walk.move(tile_of(header, launch, block));
+    return;
+  }
+  while (first < last) {
+    const Index number = first / header.parts, part = first % header.parts, left = last - first;
+    const Index end = header.parts - part < left ? header.parts : part + left;
+    walk.move_beside(launch, part, end, number);
+    first += end - part;
+  }
 }
 
 template <int Width, bool Narrow>

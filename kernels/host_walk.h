@@ -13,20 +13,16 @@ class HostWalk {
   using Stride = typename Signed<Index>::type;
 
  public:
-  GPUSLICE_INLINE HostWalk(const Body& body, const Header<Index>& header, const Tile<Index>& tile)
-      : body_(body),
-        header_(header),
-        tile_(tile),
-        last_(static_cast<int>(header.rank) - 1),
-        stride_(header.source_stride[last_]),
-        length_(axis(header, tile, last_).value),
-        ahead_(prefetch_distance()),
-        ahead_at_end_(prefetch_distance_at_end()) {}
+  HostWalk(const Body& body, const Header<Index>& header)
+      : body_(body), header_(header), last_(static_cast<int>(header.rank) - 1), stride_(header.source_stride[last_]) {
+    set_length(header.shape[last_].value);
+  }
 
   // Only the first item of a tile needs divisions; from run to run coordinates go up like an odometer.
-  void move() {
-    const Place<Index> place = place_of<Host, Index, Body::kWidth>(header_, tile_, tile_.begin);
-    Index left = tile_.end - tile_.begin;
+  void move(const Tile<Index>& tile) {
+    if (header_.varying == static_cast<unsigned>(last_)) set_length(tile.extent.value);
+    const Place<Index> place = place_of<Host, Index, Body::kWidth>(header_, tile, tile.begin);
+    Index left = tile.end - tile.begin;
     const Index first = place.room < left ? place.room : left;
     edge_from_ = offset(place.target);
     run(place.source, place.target, first, place.room);
@@ -34,18 +30,11 @@ class HostWalk {
     if (!left) return header_.flat ? finish(place.target + first * Body::kWidth) : void();
     source_ = place.source - static_cast<Stride>(place.done) * stride_;
     target_ = place.target - place.done * Body::kWidth;
-    start();
-    const Stride pitch = header_.source_stride[last_ - 1];
-    const Stride target_pitch =
-        header_.flat ? static_cast<Stride>(length_) * Body::kWidth : header_.target_stride[last_ - 1];
+    start(tile);
+    const Stride pitch = header_.source_stride[last_ - 1], target_pitch = this->target_pitch();
     for (;;) {
       const Index whole = left / length_, rows = whole < rows_ ? whole : rows_;
-      if (!is_whole(target_ + target_pitch, target_pitch))
-        for (Index row = 0; row < rows; ++row) run(source_ += pitch, target_ += target_pitch, length_, length_);
-      else if (header_.stream)
-        move_rows<true>(rows, pitch, target_pitch);
-      else
-        move_rows<false>(rows, pitch, target_pitch);
+      move_rows(rows, pitch, target_pitch);
       left -= rows * length_;
       rows_ -= rows;
       if (rows_ || !left) break;
@@ -55,9 +44,30 @@ class HostWalk {
     if (header_.flat) finish(target_ + (left ? left : length_) * Body::kWidth);
   }
 
+  // The tiles of parts [part, end) over the same rows. They are short, so that as little as can be is done a tile.
+  template <class Tables>
+  void move_beside(const Tables& tables, Index part, Index end, Index number) {
+    if (header_.rank != 2) {
+      for (; part < end; ++part) move(tile_at(header_, tables, part, number));
+      return;
+    }
+    const Index first = number * header_.tile, left = header_.shape[0].value - first;
+    const Index rows = left < header_.tile ? left : header_.tile;
+    const Stride pitch = header_.source_stride[0], before = static_cast<Stride>(first) - 1;
+    for (; part < end; ++part) {
+      if (header_.varying == 1) length_ = tables.extent[part].value;
+      const Stride target_pitch = this->target_pitch();
+      source_ = reinterpret_cast<const char*>(tables.source[part]) + before * pitch;
+      target_ = reinterpret_cast<char*>(tables.target[part]) + before * target_pitch;
+      edge_from_ = offset(target_ + target_pitch);
+      move_rows(rows, pitch, target_pitch);
+      if (header_.flat) finish(target_ + target_pitch);
+    }
+  }
+
  private:
-  // Vectors of a body that read a cache line.
-  static constexpr int kLine = Body::kVectors == 0 || Body::kVectors > 2 ? 1 : 4 / Body::kVectors;
+  // Vectors of a body that read a cache line, or where it gathers write one.
+  static constexpr int kLine = Body::kVectors == 0 ? 4 : Body::kVectors > 2 ? 1 : 4 / Body::kVectors;
   static constexpr bool kBackward = Body::kStride < 0;
   static constexpr long long kAhead = 2048;  // bytes to fetch ahead of use
   static constexpr Index kAtEnd = Body::kVectors ? kAhead / (Body::kVectors * kVectorBytes) : 0;  // vectors in so many
@@ -66,6 +76,16 @@ class HostWalk {
 
   static GPUSLICE_INLINE unsigned offset(const char* target) {
     return reinterpret_cast<uintptr_t>(target) % kVectorBytes;
+  }
+
+  void set_length(Index length) {
+    length_ = length;
+    ahead_ = prefetch_distance();
+    ahead_at_end_ = prefetch_distance_at_end();
+  }
+
+  GPUSLICE_INLINE Stride target_pitch() const {
+    return header_.flat ? static_cast<Stride>(length_) * Body::kWidth : header_.target_stride[last_ - 1];
   }
 
   // Short runs defeat the hardware's prefetcher, and long ones do not use it up.
@@ -92,10 +112,10 @@ class HostWalk {
   }
 
   // Coordinates of the run that the tile begins in, from axis `last_ - 1` on outward.
-  GPUSLICE_OUTLINE void start() {
-    Index rest = tile_.begin / length_;
+  GPUSLICE_OUTLINE void start(const Tile<Index>& tile) {
+    Index rest = tile.begin / length_;
     for (int k = last_ - 1; k >= 0; --k) {
-      extent_[k] = axis(header_, tile_, k).value;
+      extent_[k] = axis(header_, tile, k).value;
       at_[k] = k ? rest % extent_[k] : rest;
       rest /= extent_[k];
     }
@@ -139,10 +159,44 @@ class HostWalk {
     if (staged() && !header_.flat) finish(target + rest * Body::kWidth);
   }
 
-  template <bool Stream>
+  // Move as many runs, from the one after `source_` and `target_` on.
   GPUSLICE_INLINE void move_rows(Index rows, Stride pitch, Stride target_pitch) {
+    if (!is_whole(target_ + target_pitch, target_pitch))
+      for (; rows; --rows) run(source_ += pitch, target_ += target_pitch, length_, length_);
+    else if (header_.stream)
+      move_whole_rows<true>(rows, pitch, target_pitch);
+    else
+      move_whole_rows<false>(rows, pitch, target_pitch);
+  }
+
+  template <bool Stream>
+  GPUSLICE_INLINE void move_whole_rows(Index rows, Stride pitch, Stride target_pitch) {
     const Index vectors = length_ / Body::kItems;
+    if constexpr (Body::kDense && Body::kOneVector) {
+      if (vectors == 2) return move_short_rows<Stream, 2>(rows, pitch, target_pitch);
+      if (vectors == 4) return move_short_rows<Stream, 4>(rows, pitch, target_pitch);
+      if (vectors == 8) return move_short_rows<Stream, 8>(rows, pitch, target_pitch);
+    }
     for (; rows; --rows) move_vectors<Stream>(source_ += pitch, target_ += target_pitch, vectors);
+  }
+
+  template <bool Stream, int Vectors>
+  GPUSLICE_INLINE void move_short_rows(Index rows, Stride pitch, Stride target_pitch) {
+    constexpr Stride kStep = Body::kItems * Body::kStride;
+    const char* source = source_;
+    char* target = target_;
+    const Stride ahead = ahead_;
+    for (; rows; --rows) {
+      source += pitch;
+      target += target_pitch;
+      for (int i = 0; i < Vectors; i += 4) Host::prefetch(source + i * kStep, ahead);
+      Host::Vector vector[Vectors];
+#pragma GCC unroll 8
+      for (int i = 0; i < Vectors; ++i) vector[i] = body_.load(source + i * kStep, Body::kStride).vector;
+      Host::template store_any<Stream>(target, vector);
+    }
+    source_ = source;
+    target_ = target;
   }
 
   // Runs that go backward are moved from their end, so that all reading goes up, as the hardware expects.
@@ -157,31 +211,56 @@ class HostWalk {
       source += static_cast<Stride>(vectors - 1) * step;
       target += static_cast<Stride>(vectors - 1) * kTargetStep;
     }
-    const auto move = [&]() __attribute__((always_inline)) {
-      body.template store<Stream>(target, body.load(source, stride));
-      source += kBackward ? -step : step;
-      target += kBackward ? -kTargetStep : kTargetStep;
-    };
-    for (; vectors >= kLine; vectors -= kLine) {
-      if (ahead) prefetch(source, stride, vectors > kAtEnd ? ahead : ahead_at_end);
+    const auto move = [&]<int Count>(std::integral_constant<int, Count>) __attribute__((always_inline)) {
+      if constexpr (Count == 1 || !Body::kOneVector) {
 #pragma GCC unroll 4
-      for (int i = 0; i < kLine; ++i) move();
+        for (int i = 0; i < Count; ++i) {
+          body.template store<Stream>(target, body.load(source, stride));
+          source += kBackward ? -step : step;
+          target += kBackward ? -kTargetStep : kTargetStep;
+        }
+      } else {
+        Host::Vector vector[Count];
+#pragma GCC unroll 4
+        for (int i = 0; i < Count; ++i, source += kBackward ? -step : step)
+          vector[kBackward ? Count - 1 - i : i] = body.load(source, stride).vector;
+        Host::template store<Stream>(kBackward ? target - (Count - 1) * kTargetStep : target, vector);
+        target += Count * (kBackward ? -kTargetStep : kTargetStep);
+      }
+    };
+    constexpr std::integral_constant<int, 1> kOne;
+    constexpr std::integral_constant<int, kLine> kAll;
+    if constexpr (Stream && Body::kOneVector && kLine > 1) {
+      const char* edge = kBackward ? target + kTargetStep : target;
+      if (vectors && reinterpret_cast<uintptr_t>(edge) % Host::kStreamBytes) {
+        if (ahead) prefetch<1>(source, stride, ahead);
+        move(kOne);
+        --vectors;
+      }
+    }
+    for (; vectors >= kLine; vectors -= kLine) {
+      if (ahead) prefetch<kLine>(source, stride, vectors > kAtEnd ? ahead : ahead_at_end);
+      move(kAll);
     }
     if constexpr (kLine > 1) {
-      if (ahead && vectors) prefetch(source, stride, ahead);
-      for (; vectors; --vectors) move();
+      if (ahead && vectors) prefetch<kLine - 1>(source, stride, ahead);
+      if constexpr (kLine > 2)
+        if (vectors >= 2) {
+          move(std::integral_constant<int, 2>{});
+          vectors -= 2;
+        }
+      if (vectors) move(kOne);
     }
   }
 
-  // The lines that a vector comes from, one where its items are close together.
+  // The lines that so many vectors come from, one where their items are close together.
+  template <int Count>
   static GPUSLICE_INLINE void prefetch(const char* source, Stride stride, Stride ahead) {
     Host::prefetch(source, ahead);
     if constexpr (Body::kVectors == 0) {
       const Stride apart = stride < 0 ? -stride : stride;
-      const int every = apart >= Host::kLineBytes ? 1
-                        : apart                   ? static_cast<int>(Host::kLineBytes / apart)
-                                                  : Body::kItems;
-      for (int i = every; i < Body::kItems; i += every) Host::prefetch(source, ahead + i * stride);
+      const int every = apart >= kLineBytes ? 1 : apart ? static_cast<int>(kLineBytes / apart) : Count * Body::kItems;
+      for (int i = every; i < Count * Body::kItems; i += every) Host::prefetch(source, ahead + i * stride);
     }
   }
 
@@ -231,12 +310,11 @@ class HostWalk {
 
   const Body& body_;
   const Header<Index>& header_;
-  const Tile<Index>& tile_;
   const int last_;
   const Stride stride_;
-  const Index length_;
-  const Stride ahead_;            // bytes from what is moved to what is fetched
-  const Stride ahead_at_end_;     // and in the last kAhead bytes of a run
+  Index length_;
+  Stride ahead_;                  // bytes from what is moved to what is fetched
+  Stride ahead_at_end_;           // and in the last kAhead bytes of a run
   const char* source_ = nullptr;  // where the current run begins
   char* target_ = nullptr;
   Index rows_ = 0;  // runs that are left along axis `last_ - 1`

@@ -63,17 +63,36 @@ struct Tiles {
     });
   }
 
-  // The tile of a block: the header's shape counts tiles along the last two axes, `extent` items.
+  // Items from the beginning of a cache line to an address. Tiles begin with lines, of the source along its unit axis
+  // and of the target along its run, so that none is read or written by two tiles.
+  static GPUSLICE_INLINE Index lead(const char* address) {
+    return static_cast<Index>(reinterpret_cast<unsigned long long>(address) % kLineBytes / Width);
+  }
+
+  // Items [at, end) along an axis that a tile has.
+  struct Span {
+    Index at;
+    Index end;
+  };
+
+  static GPUSLICE_INLINE Span span(Index tile, Index side, Index lead, Index items) {
+    const Index at = tile * side, end = at + side - lead;
+    return {at > lead ? at - lead : 0, end < items ? end : items};
+  }
+
+  // The tile of a block.
   static GPUSLICE_INLINE void block(const Header<Index>& header, const Tile<Index>& tile, char* memory) {
     const unsigned last = header.rank - 1;
     const Index runs = axis(header, tile, last).value, units = axis(header, tile, last - 1).value;
-    const Index run_tiles = (runs + kRun - 1) / kRun, unit_tiles = (units + kUnit - 1) / kUnit;
+    const Index run_lead = lead(tile.target), unit_lead = lead(tile.source);
+    const Index run_tiles = (run_lead + runs + kRun - 1) / kRun, unit_tiles = (unit_lead + units + kUnit - 1) / kUnit;
     // Neighbours along the unit axis follow each other: they read what is next in the source.
-    const Index row = tile.number / unit_tiles, unit_at = (tile.number - row * unit_tiles) * kUnit;
+    const Index row = tile.number / unit_tiles;
     Index rest = row / run_tiles;
-    const Index run_at = (row - rest * run_tiles) * kRun;
-    Place<Index> place{tile.source + static_cast<Stride>(run_at) * header.source_stride[last] + unit_at * Width,
-                       tile.target + run_at * Width + static_cast<Stride>(unit_at) * header.target_stride[last - 1], 0,
+    const Span run = span(row - rest * run_tiles, kRun, run_lead, runs);
+    const Span unit = span(tile.number - row * unit_tiles, kUnit, unit_lead, units);
+    Place<Index> place{tile.source + static_cast<Stride>(run.at) * header.source_stride[last] + unit.at * Width,
+                       tile.target + run.at * Width + static_cast<Stride>(unit.at) * header.target_stride[last - 1], 0,
                        0};
 #pragma unroll 1
     for (unsigned k = last - 1; k-- > 0;) {
@@ -84,8 +103,7 @@ struct Tiles {
       place.target += static_cast<Stride>(at) * header.target_stride[k];
       rest = outer;
     }
-    const Index run = runs - run_at, unit = units - unit_at;
-    move(header, place, run < kRun ? run : kRun, unit < kUnit ? unit : kUnit, memory);
+    move(header, place, run.end - run.at, unit.end - unit.at, memory);
   }
 };
 

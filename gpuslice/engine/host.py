@@ -128,7 +128,7 @@ def _pointer(array: Array) -> int:
 
 
 def _pack(launch: Planned, parts: Sequence[Part], moved: int) -> list[Packed]:
-    return pack(launch, HOST, stream=_streams(launch, parts, moved))
+    return pack(launch, parts, HOST, stream=_streams(launch, parts, moved))
 
 
 def _streams(launch: Planned, parts: Sequence[Part], moved: int) -> bool:

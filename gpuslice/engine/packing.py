@@ -7,7 +7,11 @@ from functools import cache
 from itertools import accumulate
 from math import gcd, prod
 
-from gpuslice.engine.plan import MAX_CHANNELS, MAX_RANK, VECTOR, Axis, Launch, all_kernels
+from gpuslice.engine.plan import MAX_CHANNELS, MAX_RANK, VECTOR, Axis, Launch, Part, all_kernels
+
+LINE = 64
+# Targets seldom begin with a cache line, so each tile of a part writes two lines in part, and those cost most.
+_LEAST_BYTES = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,7 @@ class Dialect:
         return replace(self, capacities=self.capacities[:-1])
 
 
-HOST = Dialect(
-    1 << 16, {1: (64, 256), 2: (32, 256), 4: (32, 128), 8: (16, 128), 16: (16, 64)}, 1 << 12, 1 << 17, 1 << 17
-)
+HOST = Dialect(1 << 16, {1: (64, 256), 2: (64, 128), 4: (64, 64), 8: (32, 64), 16: (16, 64)}, 1 << 12, 1 << 15, 1 << 17)
 # The largest tables are what fits into 32,764 bytes of parameters, the ones before them into 4,096.
 _CUDA_SIDES = {1: (128, 128), 2: (64, 64), 4: (32, 32), 8: (32, 32), 16: (32, 32)}
 CUDA_32 = Dialect(1 << 14, _CUDA_SIDES, index_bits=32, capacities=(1, 8, 128, 1152))
@@ -94,18 +96,20 @@ def _addresses(count: int) -> struct.Struct:
     return struct.Struct(f"<{count}Q")
 
 
-def pack(launch: Launch, dialect: Dialect, *, stream: bool = False) -> list[Packed]:
+def pack(launch: Launch, parts: Sequence[Part], dialect: Dialect, *, stream: bool = False) -> list[Packed]:
     """Pack a launch; more parts than a table holds are several launches.
 
     Parameters
     ----------
     launch : Launch
+    parts : sequence of Part
+        All of the plan.
     dialect : Dialect
     stream : bool
         Whether stores go past the caches.
     """
     most = dialect.capacities[-1] if dialect.capacities else len(launch.parts)
-    return [_pack(chunk, dialect, stream) for chunk in _chunks(launch, most)]
+    return [_pack(chunk, parts, dialect, stream) for chunk in _chunks(launch, most)]
 
 
 def instantiation(kind: str, width: int, variant: int, bits: int, capacity: int) -> str:
@@ -152,10 +156,13 @@ def _chunks(launch: Launch, most: int) -> Iterator[Launch]:
         yield replace(launch, axes=axes, parts=launch.parts[chunk])
 
 
-def _pack(launch: Launch, dialect: Dialect, stream: bool) -> Packed:
+def _pack(launch: Launch, parts: Sequence[Part], dialect: Dialect, stream: bool) -> Packed:
     dealt = 1 if launch.kind == "planes" else len(launch.parts)
     shapes = [launch.counts(i) for i in range(dealt)]
-    tile, by_tile, tiles = _deal(launch, shapes, dialect)
+    if launch.kind == "tiles":
+        tile, by_tile, tiles = 0, False, _squares(launch, parts, shapes, dialect)
+    else:
+        tile, by_tile, tiles = _deal(launch, shapes, dialect)
     rank, bits = len(launch.axes), dialect.index_bits
     entries = len(launch.parts)
     capacity = _capacity(dialect, entries)
@@ -181,18 +188,27 @@ def _capacity(dialect: Dialect, entries: int) -> int:
     return next((size for size in dialect.capacities if size >= entries), entries)
 
 
+def _squares(launch: Launch, parts: Sequence[Part], shapes: Sequence[Sequence[int]], dialect: Dialect) -> list[int]:
+    """Give how many tiles of the tiles kernel each part has; they begin with cache lines of source and target."""
+    unit, run = dialect.tile_sides[launch.width]
+    counts = []
+    for i, (*outer, units, runs) in zip(launch.parts, shapes, strict=True):
+        read = (parts[i].source + launch.source_offset) % LINE // launch.width
+        written = (parts[i].target + launch.target_offset) % LINE // launch.width
+        counts.append(prod(outer) * -(-(read + units) // unit) * -(-(written + runs) // run))
+    return counts
+
+
 def _deal(launch: Launch, shapes: Sequence[Sequence[int]], dialect: Dialect) -> tuple[int, bool, list[int]]:
     """Give the size of a tile, whether the parts' tiles alternate, and how many tiles each part has."""
-    if launch.kind == "tiles":
-        unit, run = dialect.tile_sides[launch.width]
-        return 0, False, [prod(shape[:-2]) * -(-shape[-2] // unit) * -(-shape[-1] // run) for shape in shapes]
     item, apart = launch.item_bytes, abs(launch.axes[-1].source) > launch.item_bytes
     inner = [prod(shape[1:]) * item for shape in shapes]
     short = apart or max(shape[-1] for shape in shapes) * item <= dialect.short_run
     alike = len(shapes) > 1 and (apart or len(launch.axes) > 1) and not launch.axes[0].varies
     if alike and short and max(inner) <= dialect.tile_bytes:
         most = min(dialect.shared_bytes // sum(inner), dialect.part_bytes // max(inner))
-        tile = _whole(most, max(VECTOR // gcd(VECTOR, size) for size in inner))
+        least = min(_LEAST_BYTES // max(inner), 4 * dialect.shared_bytes // sum(inner))
+        tile = _whole(max(most, least), max(VECTOR // gcd(VECTOR, size) for size in inner))
         return tile, True, [-(-shapes[0][0] // tile)] * len(shapes)
     tile = _whole(dialect.tile_bytes // item, VECTOR)
     return tile, False, [-(-prod(shape) // tile) for shape in shapes]

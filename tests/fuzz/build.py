@@ -11,15 +11,15 @@ HERE = Path(__file__).parent
 KERNELS = HERE.parent.parent / "kernels"
 EMULATED = HERE.parent / "cuda_on_cpu" / "device"
 SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-unknown-pragmas"]
-HOST = ["-march=x86-64-v2", "-DGPUSLICE_INLINE=inline"]
+# Each is a library of its own: sanitizers and functions chosen at load time don't go together.
+SETS = ["x86-64-v2", "x86-64-v3"] if "avx2" in Path("/proc/cpuinfo").read_text() else ["x86-64-v2"]
 COMMON = ["g++", "-std=c++20", "-O1", "-g1", "-fPIC", "-shared", "-pthread", *SANITIZED]
 
 
 def build(folder, kernels=KERNELS, *, few=False):
-    """Compile into a folder, the two at once. ``few`` leaves out 64-bit indices, large tables and the host executor."""
-    only = ["emulate"] if few else ["emulate", "host"]
-    commands = {
-        "emulate": [
+    """Compile into a folder, all at once. ``few`` leaves out 64-bit indices, large tables and the host executor."""
+    commands = [
+        [
             *COMMON,
             "-DGPUSLICE_THREADS=32",
             *(["-DEMULATE_FEW"] * few),
@@ -29,11 +29,13 @@ def build(folder, kernels=KERNELS, *, few=False):
             str(EMULATED / "block.cpp"),
             "-o",
             f"{folder}/emulate.so",
-        ],
-        # One instruction set: sanitizers and functions chosen at load time don't go together.
-        "host": [*COMMON, *HOST, f"{kernels}/host.cpp", f"{kernels}/host_kernels.cpp", "-o", f"{folder}/host.so"],
-    }
-    running = [subprocess.Popen(commands[name]) for name in only]
+        ]
+    ]
+    sources = [f"{kernels}/host.cpp", f"{kernels}/host_kernels.cpp"]
+    for name in [] if few else SETS:
+        options = [f"-march={name}", "-DGPUSLICE_INLINE=inline"]
+        commands.append([*COMMON, *options, *sources, "-o", f"{folder}/host-{name}.so"])
+    running = [subprocess.Popen(command) for command in commands]
     codes = [process.wait() for process in running]
     if any(codes):
         raise SystemExit("the kernels do not compile")

@@ -55,9 +55,9 @@ class Fuzz:
         self.cuda.exact_alloc.argtypes = [ctypes.c_size_t]
         self.cuda.exact_free.argtypes = [ctypes.c_void_p]
         self.cuda.emulate.argtypes = [*[ctypes.c_int] * 5, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint]
-        self.host = None if few else ctypes.CDLL(str(Path(folder) / "host.so"))
-        if not few:
-            self.host.gpuslice_copy.argtypes = [*[ctypes.c_int] * 3, ctypes.c_char_p, ctypes.c_ulonglong, ctypes.c_int]
+        self.hosts = [] if few else [ctypes.CDLL(str(path)) for path in sorted(Path(folder).glob("host*.so"))]
+        for host in self.hosts:
+            host.gpuslice_copy.argtypes = [*[ctypes.c_int] * 3, ctypes.c_char_p, ctypes.c_ulonglong, ctypes.c_int]
         self.counts = Counter()
 
     def shape(self, most):
@@ -195,7 +195,7 @@ class Fuzz:
         capacities = dialect.capacities[1:2] if self.few else dialect.capacities[1::2]
         dialect = self.dialect(dialect.tile_sides, index_bits=dialect.index_bits, capacities=capacities)
         self.counts[launch.kind] += 1
-        for packed in pack(launch, dialect):
+        for packed in pack(launch, parts, dialect):
             parameters = packed.fill([part.source for part in parts], [part.target for part in parts])
             arguments = (dialect.index_bits, packed.capacity, KINDS[launch.kind], launch.width, launch.variant)
             if self.cuda.emulate(*arguments, parameters, packed.blocks, self.random.randrange(2**31)):
@@ -203,12 +203,11 @@ class Fuzz:
 
     def run_host(self, launch, parts):
         stream = may_stream(launch, parts) and self.random.random() < 0.5
-        for packed in pack(launch, self.dialect(HOST.tile_sides), stream=stream):
+        for packed in pack(launch, parts, self.dialect(HOST.tile_sides), stream=stream):
             parameters = packed.fill([part.source for part in parts], [part.target for part in parts])
             threads = 3 if self.random.random() < 0.01 else 1  # a thread costs much under the sanitizer
-            self.host.gpuslice_copy(
-                KINDS[launch.kind], launch.width, launch.variant, parameters, packed.blocks, threads
-            )
+            host = self.random.choice(self.hosts)
+            host.gpuslice_copy(KINDS[launch.kind], launch.width, launch.variant, parameters, packed.blocks, threads)
 
     def dialect(self, tile_sides, **more):
         """Draw how large the tiles are, and which parts are dealt tile by tile."""
