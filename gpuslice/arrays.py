@@ -1,5 +1,6 @@
 """What an array of any library is, its dtype by ONNX's name, and bounds read from arrays as Python ints."""
 
+import ctypes
 import operator
 import re
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ DType: TypeAlias = Any
 # NumPy 2 follows the standard itself; array_api_compat's wrapper of it takes longer to import than all else here.
 NUMPY: ModuleType = np
 
+_Byte = ctypes.c_char
 _INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
 
@@ -51,6 +53,16 @@ def base_array(array: Array) -> Array:
     if type(array) is not np.ndarray and isinstance(array, (np.ndarray, np.generic)):
         return np.asarray(array)
     return array
+
+
+def address(array: Array) -> int:
+    """Give the address of a NumPy array's first item."""
+    try:
+        # Of what is contiguous and may be written, as most arrays are, this is the quickest way by far.
+        return ctypes.addressof(_Byte.from_buffer(array))
+    except (TypeError, ValueError, BufferError):
+        start: int = array.__array_interface__["data"][0]
+        return start
 
 
 def device(array: Array) -> object:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from gpuslice import engine
-from gpuslice.arrays import NUMPY, Array, device, is_immutable, itemsize, namespace
+from gpuslice.arrays import NUMPY, Array, address, device, is_immutable, itemsize, namespace
 from gpuslice.engine import View
 
 # np.shares_memory answers exactly in time that may grow exponentially; past this much work two strided arrays whose
@@ -128,7 +128,7 @@ def _any_overlap(arrays: Sequence[tuple[Array, bool]]) -> bool:
 def _bounds(array: Array) -> tuple[int, int]:
     """Give the first address of an array and the one after its last."""
     if isinstance(array, np.ndarray) and array.flags.c_contiguous:
-        start: int = array.__array_interface__["data"][0]
+        start = address(array)
         return start, start + array.nbytes
     return byte_bounds(_addresses(array))
 

@@ -63,8 +63,7 @@ struct Tiles {
     });
   }
 
-  // Items from the beginning of a cache line to an address. Tiles begin with lines, of the source along its unit axis
-  // and of the target along its run, so that none is read or written by two tiles.
+  // Items from the beginning of a cache line to an address.
   static GPUSLICE_INLINE Index lead(const char* address) {
     return static_cast<Index>(reinterpret_cast<unsigned long long>(address) % kLineBytes / Width);
   }
@@ -77,15 +76,19 @@ struct Tiles {
 
   static GPUSLICE_INLINE Span span(Index tile, Index side, Index lead, Index items) {
     const Index at = tile * side, end = at + side - lead;
-    return {at > lead ? at - lead : 0, end < items ? end : items};
+    return {at > lead ? at - lead : 0, end < items ? end : items};  // the last may be empty
   }
 
   // The tile of a block.
   static GPUSLICE_INLINE void block(const Header<Index>& header, const Tile<Index>& tile, char* memory) {
     const unsigned last = header.rank - 1;
     const Index runs = axis(header, tile, last).value, units = axis(header, tile, last - 1).value;
-    const Index run_lead = lead(tile.target), unit_lead = lead(tile.source);
-    const Index run_tiles = (run_lead + runs + kRun - 1) / kRun, unit_tiles = (unit_lead + units + kUnit - 1) / kUnit;
+    // Where stores go past the caches, tiles begin with lines, of the source along its unit axis and of the target
+    // along its run, so that none is read or written by two tiles.
+    const bool lines = Executor::kTransposes && header.stream;
+    const Index run_lead = lines ? lead(tile.target) : 0, unit_lead = lines ? lead(tile.source) : 0;
+    const Index ahead = lines ? kLineBytes / Width - 1 : 0;  // the longest lead
+    const Index run_tiles = (ahead + runs + kRun - 1) / kRun, unit_tiles = (ahead + units + kUnit - 1) / kUnit;
     // Neighbours along the unit axis follow each other: they read what is next in the source.
     const Index row = tile.number / unit_tiles;
     Index rest = row / run_tiles;
@@ -103,7 +106,7 @@ struct Tiles {
       place.target += static_cast<Stride>(at) * header.target_stride[k];
       rest = outer;
     }
-    move(header, place, run.end - run.at, unit.end - unit.at, memory);
+    if (run.at < run.end && unit.at < unit.end) move(header, place, run.end - run.at, unit.end - unit.at, memory);
   }
 };
 

@@ -300,18 +300,16 @@ def parts_of(shape, count):
 
 
 def test_more_parts_than_a_table_holds_are_more_launches():
-    parts = parts_of((5, 7), 3000)
-    (launch,), _ = plan(parts, 1)
-    assert [packed.capacity for packed in pack(launch, parts, CUDA_32)] == [1152, 1152, 1152]
-    assert [packed.capacity for packed in pack(launch, parts, CUDA_64)] == [800, 800, 800, 800]
-    assert [len(packed.launch.parts) for packed in pack(launch, parts, CUDA_32)] == [1152, 1152, 696]
-    assert [packed.capacity for packed in pack(launch, parts, HOST)] == [3000]
+    (launch,), _ = plan(parts_of((5, 7), 3000), 1)
+    assert [packed.capacity for packed in pack(launch, CUDA_32)] == [1152, 1152, 1152]
+    assert [packed.capacity for packed in pack(launch, CUDA_64)] == [800, 800, 800, 800]
+    assert [len(packed.launch.parts) for packed in pack(launch, CUDA_32)] == [1152, 1152, 696]
+    assert [packed.capacity for packed in pack(launch, HOST)] == [3000]
     for dialect in (CUDA_32, CUDA_64):
-        for packed in pack(launch, parts, dialect):
+        for packed in pack(launch, dialect):
             assert len(packed.fill([0] * 3000, [0] * 3000)) <= 32764
-        few = parts[: dialect.capacities[-2]]
-        (small,), _ = plan(few, 1)
-        (packed,) = pack(small, few, dialect)
+        (small,), _ = plan(parts_of((5, 7), dialect.capacities[-2]), 1)
+        (packed,) = pack(small, dialect)
         assert len(packed.fill([0] * 3000, [0] * 3000)) <= 4096
 
 

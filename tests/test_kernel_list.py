@@ -91,7 +91,7 @@ def test_plans_name_nothing_else(drawn):
     launches, _ = plan(parts, itemsize)
     for launch in launches:
         assert (launch.kind, launch.width, launch.variant) in KERNELS
-        for packed in (*pack(launch, parts, CUDA_32), *pack(launch, parts, CUDA_64)):
+        for packed in (*pack(launch, CUDA_32), *pack(launch, CUDA_64)):
             name = (launch.kind, launch.width, launch.variant, packed.index_bits, packed.capacity)
             assert name in INSTANTIATIONS
 

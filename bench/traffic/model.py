@@ -99,7 +99,7 @@ class Cell:
         launches, left = plan(self.parts, width)
         if left:
             raise ValueError(f"{case.name}: no kernel takes all of it")
-        self.launches = [one for launch in launches for one in _packed(launch, self.parts)]
+        self.launches = [one for launch in launches for one in _packed(launch)]
 
     @property
     def keys(self) -> list[Key]:
@@ -164,9 +164,9 @@ def _contiguous(shape: tuple[int, ...], width: int) -> tuple[int, ...]:
     return tuple(prod(shape[k + 1 :]) * width for k in range(len(shape)))
 
 
-def _packed(launch, parts: list[Part]) -> list[Packed]:
+def _packed(launch) -> list[Packed]:
     """Pack as gpuslice/engine/cuda.py does."""
-    return pack(launch, parts, CUDA_32 if index_bits(launch) == 32 else CUDA_64)
+    return pack(launch, CUDA_32 if index_bits(launch) == 32 else CUDA_64)
 
 
 def _chosen(blocks: int, most: int) -> list[int]:

@@ -164,11 +164,11 @@ def _pointer(array: Array) -> int:
 
 
 def _pack(launch: Launch, parts: Sequence[Part], moved: int) -> list[Packed]:
-    return pack(launch, parts, _dialect(launch))
+    return pack(launch, _dialect(launch))
 
 
 def _pack_small(launch: Launch, parts: Sequence[Part], moved: int) -> list[Packed]:
-    return pack(launch, parts, _dialect(launch).in_small_parameters())
+    return pack(launch, _dialect(launch).in_small_parameters())
 
 
 def _dialect(launch: Launch) -> Dialect:

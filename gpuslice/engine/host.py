@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 
-from gpuslice.arrays import NUMPY, Array
+from gpuslice.arrays import NUMPY, Array, address
 from gpuslice.engine import generic
 from gpuslice.engine.packing import HOST, Packed, pack
 from gpuslice.engine.plan import VECTOR, Part
@@ -110,7 +110,7 @@ def _takes(source: View, target: View) -> bool:
 
 
 def _copy(pairs: Pairs, size: int) -> None:
-    prepared, left = prepare(pairs, size, _pointer, _pack)
+    prepared, left = prepare(pairs, size, address, _pack)
     generic.copy(left, "numpy", "copyto")
     for packed, parameters, moved in prepared:
         launch = packed.launch
@@ -122,13 +122,8 @@ def _copy(pairs: Pairs, size: int) -> None:
             record_launch(Launch("host", launch.name, VECTOR, packed.blocks, moved, moved))
 
 
-def _pointer(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
-
-
 def _pack(launch: Planned, parts: Sequence[Part], moved: int) -> list[Packed]:
-    return pack(launch, parts, HOST, stream=_streams(launch, parts, moved))
+    return pack(launch, HOST, stream=_streams(launch, parts, moved))
 
 
 def _streams(launch: Planned, parts: Sequence[Part], moved: int) -> bool:

@@ -7,9 +7,9 @@ from functools import cache
 from itertools import accumulate
 from math import gcd, prod
 
-from gpuslice.engine.plan import MAX_CHANNELS, MAX_RANK, VECTOR, Axis, Launch, Part, all_kernels
+from gpuslice.engine.plan import MAX_CHANNELS, MAX_RANK, VECTOR, Axis, Launch, all_kernels
 
-LINE = 64
+_LINE = 64
 # Targets seldom begin with a cache line, so each tile of a part writes two lines in part, and those cost most.
 _LEAST_BYTES = 1 << 10
 
@@ -96,20 +96,18 @@ def _addresses(count: int) -> struct.Struct:
     return struct.Struct(f"<{count}Q")
 
 
-def pack(launch: Launch, parts: Sequence[Part], dialect: Dialect, *, stream: bool = False) -> list[Packed]:
+def pack(launch: Launch, dialect: Dialect, *, stream: bool = False) -> list[Packed]:
     """Pack a launch; more parts than a table holds are several launches.
 
     Parameters
     ----------
     launch : Launch
-    parts : sequence of Part
-        All of the plan.
     dialect : Dialect
     stream : bool
         Whether stores go past the caches.
     """
     most = dialect.capacities[-1] if dialect.capacities else len(launch.parts)
-    return [_pack(chunk, parts, dialect, stream) for chunk in _chunks(launch, most)]
+    return [_pack(chunk, dialect, stream) for chunk in _chunks(launch, most)]
 
 
 def instantiation(kind: str, width: int, variant: int, bits: int, capacity: int) -> str:
@@ -156,11 +154,11 @@ def _chunks(launch: Launch, most: int) -> Iterator[Launch]:
         yield replace(launch, axes=axes, parts=launch.parts[chunk])
 
 
-def _pack(launch: Launch, parts: Sequence[Part], dialect: Dialect, stream: bool) -> Packed:
+def _pack(launch: Launch, dialect: Dialect, stream: bool) -> Packed:
     dealt = 1 if launch.kind == "planes" else len(launch.parts)
     shapes = [launch.counts(i) for i in range(dealt)]
     if launch.kind == "tiles":
-        tile, by_tile, tiles = 0, False, _squares(launch, parts, shapes, dialect)
+        tile, by_tile, tiles = 0, False, _squares(launch, shapes, dialect, stream)
     else:
         tile, by_tile, tiles = _deal(launch, shapes, dialect)
     rank, bits = len(launch.axes), dialect.index_bits
@@ -188,15 +186,12 @@ def _capacity(dialect: Dialect, entries: int) -> int:
     return next((size for size in dialect.capacities if size >= entries), entries)
 
 
-def _squares(launch: Launch, parts: Sequence[Part], shapes: Sequence[Sequence[int]], dialect: Dialect) -> list[int]:
-    """Give how many tiles of the tiles kernel each part has; they begin with cache lines of source and target."""
+def _squares(launch: Launch, shapes: Sequence[Sequence[int]], dialect: Dialect, stream: bool) -> list[int]:
+    """Give how many tiles of the tiles kernel each part has."""
+    # Tiles of streamed targets begin with cache lines, wherever in a line an array does.
+    ahead = _LINE // launch.width - 1 if stream else 0
     unit, run = dialect.tile_sides[launch.width]
-    counts = []
-    for i, (*outer, units, runs) in zip(launch.parts, shapes, strict=True):
-        read = (parts[i].source + launch.source_offset) % LINE // launch.width
-        written = (parts[i].target + launch.target_offset) % LINE // launch.width
-        counts.append(prod(outer) * -(-(read + units) // unit) * -(-(written + runs) // run))
-    return counts
+    return [prod(outer) * -(-(ahead + units) // unit) * -(-(ahead + runs) // run) for *outer, units, runs in shapes]
 
 
 def _deal(launch: Launch, shapes: Sequence[Sequence[int]], dialect: Dialect) -> tuple[int, bool, list[int]]:

@@ -6,8 +6,8 @@ from math import prod
 from typing import NamedTuple
 
 from gpuslice.arrays import Array, itemsize
-from gpuslice.engine.packing import LINE, Packed
-from gpuslice.engine.plan import MAX_CHANNELS, Launch, Part, plan
+from gpuslice.engine.packing import Packed
+from gpuslice.engine.plan import MAX_CHANNELS, VECTOR, Launch, Part, plan
 from gpuslice.engine.view import View
 from gpuslice.rules import Region
 
@@ -61,7 +61,7 @@ def prepare(
         offset, target_strides = _steps(target.region, target.array.strides)
         targets.append(pointer(target.array) + offset)
         geometry.append((source_strides, target_strides, source.region.shape))
-    aligned = tuple([target % LINE for target in targets])
+    aligned = tuple([target % VECTOR for target in targets])
     planner = _planned if len(pairs) <= _FEW_PARTS else _planned_for_many
     planned, left = planner(packer, size, tuple(geometry), _alignment(sources), aligned)
     prepared = [Prepared(packed, packed.fill(sources, targets), moved) for packed, moved in planned]
@@ -76,10 +76,10 @@ def _steps(region: Region, strides: tuple[int, ...]) -> tuple[int, tuple[int, ..
 
 
 def _alignment(sources: Sequence[int]) -> tuple[int, ...]:
-    """Give what a plan depends on of the sources: where each lies in a cache line, and how far apart a few do."""
+    """Give what a plan depends on of the sources: where each lies in a vector, and how far apart a few do."""
     if len(sources) > MAX_CHANNELS:
-        return tuple([source % LINE for source in sources])
-    base = sources[0] - sources[0] % LINE
+        return tuple([source % VECTOR for source in sources])
+    base = sources[0] - sources[0] % VECTOR
     return tuple([source - base for source in sources])
 
 

@@ -195,7 +195,7 @@ class Fuzz:
         capacities = dialect.capacities[1:2] if self.few else dialect.capacities[1::2]
         dialect = self.dialect(dialect.tile_sides, index_bits=dialect.index_bits, capacities=capacities)
         self.counts[launch.kind] += 1
-        for packed in pack(launch, parts, dialect):
+        for packed in pack(launch, dialect):
             parameters = packed.fill([part.source for part in parts], [part.target for part in parts])
             arguments = (dialect.index_bits, packed.capacity, KINDS[launch.kind], launch.width, launch.variant)
             if self.cuda.emulate(*arguments, parameters, packed.blocks, self.random.randrange(2**31)):
@@ -203,7 +203,7 @@ class Fuzz:
 
     def run_host(self, launch, parts):
         stream = may_stream(launch, parts) and self.random.random() < 0.5
-        for packed in pack(launch, parts, self.dialect(HOST.tile_sides), stream=stream):
+        for packed in pack(launch, self.dialect(HOST.tile_sides), stream=stream):
             parameters = packed.fill([part.source for part in parts], [part.target for part in parts])
             threads = 3 if self.random.random() < 0.01 else 1  # a thread costs much under the sanitizer
             host = self.random.choice(self.hosts)

@@ -20,7 +20,7 @@ MAX_RANK = 8
 def plan(parts: Sequence[Part], itemsize: int) -> tuple[list[Launch], list[int]]:
     """Give the launches that copy the parts, and the parts that kernels can't take, since they keep too many axes.
 
-    Only alignments matter, to 64 bytes, and distances of up to MAX_CHANNELS sources: a plan holds for all parts that
+    Only alignments matter, to a vector, and distances of up to MAX_CHANNELS sources: a plan holds for all parts that
     have the same.
     """
     launches: list[Launch] = []
