@@ -1,7 +1,6 @@
 """From views to what ``copy=`` and ``out=`` ask for: dense arrays, views, or the caller's own arrays."""
 
 from collections.abc import Sequence
-from itertools import combinations, pairwise
 from types import ModuleType
 
 import array_api_compat
@@ -15,8 +14,6 @@ from gpuslice.engine import View
 # np.shares_memory answers exactly in time that may grow exponentially; past this much work two strided arrays whose
 # bounds overlap count as overlapping.
 _OVERLAP_WORK = 10_000
-# So many arrays are compared in pairs before it takes longer than to sort them.
-_FEW = 8
 
 
 def deliver(
@@ -68,8 +65,8 @@ def _check_outs(views: Sequence[View], outs: Sequence[Array]) -> None:
         raise ValueError(f"out must hold {len(views)} arrays, one an output; got {len(outs)}")
     for view, out in zip(views, outs, strict=True):
         _check_out(view, out)
-    inputs = {id(view.array): view.array for view in views}
-    if _any_overlap([*((array, False) for array in inputs.values()), *((out, True) for out in outs)]):
+    inputs = list({id(view.array): view.array for view in views}.values())
+    if not _lie_apart([*inputs, *outs]) and _any_overlap(inputs, outs):
         raise ValueError("out must not overlap an input, nor hold arrays that overlap each other")
 
 
@@ -104,20 +101,22 @@ def _repeats(out: Array) -> bool:
     return any(n > 1 and step == 0 for n, step in zip(out.shape, out.strides, strict=True))
 
 
-def _any_overlap(arrays: Sequence[tuple[Array, bool]]) -> bool:
-    """Tell whether arrays share memory, pairs of which at least one is written (says the bool)."""
-    if len(arrays) <= _FEW:
-        addresses = [(_addresses(array), written) for array, written in arrays]
-        return any((a or b) and _overlap(left, right) for (left, a), (right, b) in combinations(addresses, 2))
-    spans = []
-    for array, written in arrays:
-        if 0 not in array.shape:
-            spans.append((*_bounds(array), written, array))
-    spans.sort(key=lambda span: span[:2])
-    if all(before[1] <= after[0] for before, after in pairwise(spans)):
-        return False
+def _lie_apart(arrays: Sequence[Array]) -> bool:
+    """Tell whether no array begins before another ends."""
+    end = 0
+    for bounds in sorted([_bounds(array) for array in arrays if 0 not in array.shape]):
+        if bounds[0] < end:
+            return False
+        end = bounds[1]
+    return True
+
+
+def _any_overlap(read: Sequence[Array], written: Sequence[Array]) -> bool:
+    """Tell whether arrays that are written share memory with each other or with those that are read."""
+    marked = [(array, False) for array in read] + [(array, True) for array in written]
+    spans = [(*_bounds(array), writes, array) for array, writes in marked if 0 not in array.shape]
     open_spans: list[tuple[int, int, bool, Array]] = []
-    for span in spans:
+    for span in sorted(spans, key=lambda span: span[:2]):
         open_spans = [other for other in open_spans if other[1] > span[0]]
         if any((span[2] or other[2]) and _overlap(_addresses(span[3]), _addresses(other[3])) for other in open_spans):
             return True

@@ -105,8 +105,8 @@ def copy(pairs: Pairs) -> None:
 
 def _takes(source: View, target: View) -> bool:
     """Tell whether kernels may move a view: the same bits, none of them references."""
-    dtype = source.dtype
-    return LIBRARY is not None and dtype == target.dtype and not dtype.hasobject and dtype.itemsize > 0
+    dtype, written = source.array.dtype, target.array.dtype
+    return LIBRARY is not None and (dtype is written or dtype == written) and not dtype.hasobject and dtype.itemsize > 0
 
 
 def _copy(pairs: Pairs, size: int) -> None:
