@@ -71,16 +71,17 @@ def small_copies(values: Sequence[View | Joined]) -> list[Array] | None:
     """Give NumPy's own copies of a few small views of NumPy arrays; None where the kernels are quicker."""
     if len(values) > _FEW_PARTS:
         return None
-    views: list[View] = []
+    arrays = []
     size = 0
     for value in values:
-        if value.xp is not NUMPY or isinstance(value, Joined):
+        if value.xp is not NUMPY or type(value) is Joined:
             return None
-        size += prod(value.region.shape) * value.array.itemsize
-        views.append(value)
+        array = value.array[generic.index(value.region)]  # type: ignore[union-attr]
+        size += array.nbytes
+        arrays.append(array)
     if size >= _SMALL_BYTES:
         return None
-    copies = [view.array[generic.index(view.region)].copy() for view in views]
+    copies = [array.copy() for array in arrays]
     if is_tracing():
         for copy in copies:
             record_allocation(copy.nbytes)

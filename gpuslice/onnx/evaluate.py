@@ -76,9 +76,9 @@ def check_input_count(version: Version, given: Values[bool]) -> None:
     if given and version.input(len(given) - 1) is None:
         count = len(version.inputs)
         raise ValueError(f"inputs must be at most {count}, {_names(version.inputs)}; got {len(given)}")
-    for position, expected in enumerate(version.inputs):
-        if not expected.optional and not (position < len(given) and given[position]):
-            raise ValueError(f"input {expected.name} is required and was not given")
+    for position in version.required:
+        if position >= len(given) or not given[position]:
+            raise ValueError(f"input {version.inputs[position].name} is required and was not given")
     if version.inputs and version.inputs[-1].variadic and not all(given):
         raise ValueError(f"{version.inputs[-1].name} must all be there; input {list(given).index(False)} was not given")
 
@@ -120,9 +120,8 @@ def _checked(version: Version, position: int, value: Any, bound: dict[str, tuple
             if expected.kind == "index" and not is_array(value):
                 return value  # Python ints, which are of no type and fit any
         name = dtype_name(value.dtype)
-    allowed = version.types[expected.types]
-    if name not in allowed:
-        listed = ", ".join(sorted(allowed))
+    if name not in version.types[expected.types]:
+        listed = ", ".join(sorted(version.types[expected.types]))
         raise TypeError(f"{_argument(version, position)} must be of a type in {{{listed}}}; got {name}")
     if name == "string":
         for array in value if expected.kind == "sequence" else [value]:

@@ -109,9 +109,10 @@ def _match_inputs(names: Values[str], inputs: Values[Any]) -> list[Any]:
         raise TypeError(f"inputs must be a list or tuple, one value an input; got {type(inputs).__name__}")
     if len(inputs) > len(names):
         raise ValueError(f"inputs must be at most {len(names)}, as the node names them; got {len(inputs)}")
-    for position, (name, value) in enumerate(zip(names, inputs, strict=False)):
-        if not name and value is not None:
-            raise ValueError(f"input {position} must be None, since the node omits it; got {type(value).__name__}")
+    if "" in names:
+        for position, (name, value) in enumerate(zip(names, inputs, strict=False)):
+            if not name and value is not None:
+                raise ValueError(f"input {position} must be None, since the node omits it; got {type(value).__name__}")
     # Trailing omitted inputs are no inputs, in the node's list or in the caller's.
     values = [*inputs, *[None] * (len(names) - len(inputs))]
     while values and values[-1] is None:

@@ -69,6 +69,11 @@ class Version:
         """Operator and version, such as Slice-13."""
         return f"{self.operator}-{self.since}"
 
+    @cached_property
+    def required(self) -> tuple[int, ...]:
+        """Positions of the inputs that may not be omitted."""
+        return tuple(position for position, entry in enumerate(self.inputs) if not entry.optional)
+
     def input(self, position: int) -> Input | None:
         """Give the input at a position; None past the last."""
         if position < len(self.inputs):
