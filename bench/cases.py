@@ -132,18 +132,18 @@ def _over(share, widths=ALL_WIDTHS):
 
 _BYTES = (1,)
 _TURNED = (
-    "a tile reads a cache line or a few from each of many rows and writes as few to each of many others. Trials of the "
-    "reading alone, and of 16-byte items, which turn nothing in registers, were as slow: the pattern is the limit, not "
-    "instructions. Huge pages under both arrays might lift it; that was not tried."
+    "a tile reads a cache line or a few from each of many rows and writes a few to each of many others, one after the "
+    "other: reading the next tile while this one is written made both slower. Rows that lie a power of two apart share "
+    "sets of the caches besides. Turning 32 bytes at a time might lift it."
 )
 _NARROW = (
-    "each row is cut into 64 runs of 1 to 8 vectors for as many targets, and what a run costs beside its bytes is the "
-    "limit: in the caches it is hardly faster. A loop over the parts inside a row, in place of one over rows inside a "
-    "part, might lift it."
+    "each row is cut into 64 runs of 1 to 16 vectors for as many targets. A target that does not begin with a cache line "
+    "has two lines a tile written in part; of 16-byte runs each vector is a line of its own to read. Tiles that end with "
+    "lines of the target might lift it."
 )
 _OBJECTS = (
-    "1,000 parts of 128 KiB: a view, an array, checks and two addresses are made a part, in Python, which takes about as "
-    "long as copying the part does. Addresses computed without an object a part might lift it."
+    "1,000 parts of 128 KiB: a view, checks and an address are made a part, in Python, 4 to 6 microseconds beside the 13 "
+    "that copying the part takes. Addresses computed without an object a part might lift it."
 )
 _FAR = (
     "of every cache line read a seventh is wanted, so 0.25 to 0.29 is the most that the bytes moved allow; of single "

@@ -15,8 +15,9 @@ _TITLES = {"into": "Outputs allocated before", "fresh": "Fresh outputs"}
 # Cases that are about calls.
 _SMALL = {case.name for case in CASES if case.size < 1 << 20}
 _PAGES = (
-    "- Fresh outputs are pages that the system clears first, which takes longer than most of these copies; what "
-    "differs between libraries there is when and how they get their pages."
+    "pages of the system, which it clears first and which takes as long as copying. onnxruntime gives out again what "
+    "its arena has freed before; NumPy and gpuslice ask for the same pages in the same way. Memory kept for the next "
+    "outputs might lift it."
 )
 
 Cell = dict[str, float]
@@ -81,8 +82,8 @@ def _reading() -> str:
     return (
         "Numbers are shares of the rate at which as many contiguous bytes are copied in the same run (1.00: as fast as "
         "that copy), medians of interleaved rounds; microseconds where arrays are small. **Bold** is a gpuslice cell "
-        f"below its target, _italic_ one below {NOISE} of the best peer's. onnx.reference gives views, made dense "
-        "here; one that is dense already costs it nothing."
+        f"below its target (for fresh outputs {NOISE} of NumPy's), _italic_ one below {NOISE} of the best peer's. "
+        "onnx.reference gives views, made dense here; one that is dense already costs it nothing."
     )
 
 
@@ -92,7 +93,7 @@ def _tables(result: dict[str, Any], mode: str) -> Iterator[str]:
     large_keys = [key for key in shares if key[0] not in _SMALL]
     small_keys = [key for key in seconds if key[0] in _SMALL]
     if large_keys:
-        targets = targets_of(result, mode)
+        targets = targets_of(result, mode, shares)
         lines = [_line(key, [_share(shares[key], name, targets.get(key, 0)) for name in names]) for key in large_keys]
         yield _table(("case", "bytes an item", *names), lines)
     if small_keys:
@@ -119,10 +120,12 @@ def _share(cell: Cell, name: str, target: float) -> str:
     return f"_{text}_" if is_behind(cell) else text
 
 
-def targets_of(result: dict[str, Any], mode: str) -> dict[tuple[str, int], float]:
-    """Give the targets by (case, width): a CPU's, for outputs allocated before."""
-    if result["device"] != "cpu" or mode != "into":
+def targets_of(result: dict[str, Any], mode: str, shares: Table) -> dict[tuple[str, int], float]:
+    """Give the targets of a CPU by (case, width); for fresh outputs NumPy's shares less what is noise."""
+    if result["device"] != "cpu":
         return {}
+    if mode == "fresh":
+        return {key: NOISE * cell["NumPy"] for key, cell in shares.items() if "NumPy" in cell}
     return {(case.name, width): share for case in CASES for width, share in (case.targets or {}).items()}
 
 
@@ -133,18 +136,22 @@ def is_behind(cell: Cell) -> bool:
 
 def _reasons(result: dict[str, Any]) -> str:
     """Say of every case with a marked cell what its limit is."""
-    marked: dict[str, list[str]] = {}
+    marked: dict[str, dict[str, list[str]]] = {mode: {} for mode in _TITLES}
     for mode in _TITLES:
-        targets = targets_of(result, mode)
-        for key, cell in shares_of(result, mode).items():
+        shares = shares_of(result, mode)
+        targets = targets_of(result, mode, shares)
+        for key, cell in shares.items():
             if OURS in cell and key[0] not in _SMALL and (cell[OURS] < targets.get(key, 0) or is_behind(cell)):
-                marked.setdefault(key[0], []).append(f"{key[1]} B {mode}")
+                marked[mode].setdefault(key[0], []).append(f"{key[1]} B")
     limits = {case.name: case.limit for case in CASES}
     lines = [
         f"- {name} ({', '.join(cells)}): {limits.get(name) or 'no limit is known but the noise between runs.'}"
-        for name, cells in marked.items()
+        for name, cells in marked["into"].items()
     ]
-    return "## Why marked cells fall short\n\n" + "\n".join([*lines, _PAGES])
+    if marked["fresh"]:
+        fresh = "; ".join(f"{name} ({', '.join(cells)})" for name, cells in marked["fresh"].items())
+        lines.append(f"- Fresh outputs, {fresh}: {_PAGES}")
+    return "## Why marked cells fall short\n\n" + ("\n".join(lines) or "None is marked.")
 
 
 def _time(cell: Cell, name: str) -> str:

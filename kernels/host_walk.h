@@ -69,7 +69,7 @@ class HostWalk {
   // Vectors of a body that read a cache line, or where it gathers write one.
   static constexpr int kLine = Body::kVectors == 0 ? 4 : Body::kVectors > 2 ? 1 : 4 / Body::kVectors;
   static constexpr bool kBackward = Body::kStride < 0;
-  static constexpr long long kAhead = 2048;  // bytes to fetch ahead of use
+  static constexpr long long kAhead = 1280;  // bytes to fetch ahead of use; more is lost where runs lie far apart
   static constexpr Index kAtEnd = Body::kVectors ? kAhead / (Body::kVectors * kVectorBytes) : 0;  // vectors in so many
 
   GPUSLICE_INLINE bool staged() const { return Body::kOneTarget && header_.stream; }
