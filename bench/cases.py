@@ -146,8 +146,8 @@ _OBJECTS = (
     "that copying the part takes. Addresses computed without an object a part might lift it."
 )
 _FAR = (
-    "of every cache line read a seventh is wanted, so 0.25 to 0.29 is the most that the bytes moved allow; of single "
-    "bytes gathering takes longer than reading. Vectors read whole and thinned, as for steps up to 4, might lift bytes."
+    "of every cache line read a seventh is wanted, so 0.25 to 0.29 is the most that the bytes moved allow, and peers "
+    "reach it too."
 )
 _THREE = (
     "three targets in turns, by stores that fetch each line first. Stores past the caches were half as fast where the "

@@ -53,17 +53,18 @@ struct Host {
   // Store neighbours at once; past the caches the address is aligned to kStreamBytes, and their number even.
   template <bool Stream, int Count>
   static GPUSLICE_INLINE void store(char* target, const Vector (&v)[Count]) {
-#pragma GCC unroll 4
-    for (int i = 0; i < Count; ++i) {
 #if defined(__AVX__)
-      if constexpr (Stream && Count > 1) {
+    if constexpr (Stream && Count > 1) {
+#pragma GCC unroll 4
+      for (int i = 0; i < Count; i += 2) {
         const __m256i pair = _mm256_set_m128i(reinterpret_cast<__m128i>(v[i + 1]), reinterpret_cast<__m128i>(v[i]));
-        _mm256_stream_si256(reinterpret_cast<__m256i*>(target + i++ * kVectorBytes), pair);
-        continue;
+        _mm256_stream_si256(reinterpret_cast<__m256i*>(target + i * kVectorBytes), pair);
       }
-#endif
-      store<Stream>(target + i * kVectorBytes, v[i]);
+      return;
     }
+#endif
+#pragma GCC unroll 8
+    for (int i = 0; i < Count; ++i) store<Stream>(target + i * kVectorBytes, v[i]);
   }
 
   // Store a few neighbours at once, from an address that is aligned to a vector.
@@ -93,16 +94,8 @@ struct Host {
     if constexpr (Width == 16) return load(source);
     if constexpr (Width == 8) return gathered<uint64_t>(source, stride, std::make_integer_sequence<int, 2>{});
     if constexpr (Width == 4) return gathered<uint32_t>(source, stride, std::make_integer_sequence<int, 4>{});
-    uint64_t half[2] = {0, 0};
-#pragma GCC unroll 16
-    for (int i = 0; i < kVectorBytes / Width; ++i) {
-      uint64_t bits = 0;
-      memcpy(&bits, source + i * stride, Width);
-      half[i * Width / 8] |= bits << (i * Width % 8 * 8);
-    }
-    Vector v;
-    memcpy(&v, half, sizeof v);
-    return v;
+    if constexpr (Width == 2) return gathered<uint16_t>(source, stride, std::make_integer_sequence<int, 8>{});
+    if constexpr (Width == 1) return gathered<uint8_t>(source, stride, std::make_integer_sequence<int, 16>{});
   }
 
   template <class Map, int In, int Out>
