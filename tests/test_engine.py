@@ -22,9 +22,9 @@ compiled = pytest.mark.skipif(host.LIBRARY is None, reason="the host kernels are
 
 
 @pytest.fixture(autouse=True)
-def _kernels_from_4_kb(monkeypatch):
+def _kernels_from_512_bytes(monkeypatch):
     """Have the kernels copy what NumPy is quicker with, so that the tests' arrays may be small."""
-    monkeypatch.setattr(host, "_SMALL_BYTES", 1 << 12)
+    monkeypatch.setattr(host, "_SMALL_BYTES", 1 << 9)
 
 
 def items(*shape, dtype="u1"):
