@@ -100,17 +100,19 @@ GPUSLICE_INLINE Tile<Index> tile_at(const Header<Index>& header, const Tables& p
 // The tile of a block. The binary search over first_tile takes as many steps in every thread.
 template <class Index, class Tables>
 GPUSLICE_INLINE Tile<Index> tile_of(const Header<Index>& header, const Tables& p, Index block) {
+  Index part = 0, number;
   if (header.order == kByTile) {
-    const Index number = block / header.parts;
-    return tile_at(header, p, block - number * header.parts, number);
+    number = block / header.parts;
+    part = block - number * header.parts;
+  } else {
+    for (Index low = 0, high = header.parts; high - low > 1;) {
+      const Index middle = (low + high) / 2;
+      (p.first_tile[middle] <= block ? low : high) = middle;
+      part = low;
+    }
+    number = block - p.first_tile[part];
   }
-  Index part = 0;
-  for (Index low = 0, high = header.parts; high - low > 1;) {
-    const Index middle = (low + high) / 2;
-    (p.first_tile[middle] <= block ? low : high) = middle;
-    part = low;
-  }
-  return tile_at(header, p, part, block - p.first_tile[part]);
+  return tile_at(header, p, part, number);  // once, or all that follows is compiled twice
 }
 
 // Where an item of a part is, and how many items its run has before it and from it on.

@@ -68,15 +68,12 @@ struct Tiles {
     return static_cast<Index>(reinterpret_cast<unsigned long long>(address) % kLineBytes / Width);
   }
 
-  // Items [at, end) along an axis that a tile has.
-  struct Span {
-    Index at;
-    Index end;
-  };
-
-  static GPUSLICE_INLINE Span span(Index tile, Index side, Index lead, Index items) {
-    const Index at = tile * side, end = at + side - lead;
-    return {at > lead ? at - lead : 0, end < items ? end : items};  // the last may be empty
+  // Begin all tiles along an axis but the first so many items earlier, and make the first shorter.
+  static GPUSLICE_INLINE void shift(Index lead, Index& at, unsigned& side) {
+    if (at)
+      at -= lead;
+    else
+      side -= static_cast<unsigned>(lead);
   }
 
   // The tile of a block.
@@ -86,16 +83,20 @@ struct Tiles {
     // Where stores go past the caches, tiles begin with lines, of the source along its unit axis and of the target
     // along its run, so that none is read or written by two tiles.
     const bool lines = Executor::kTransposes && header.stream;
-    const Index run_lead = lines ? lead(tile.target) : 0, unit_lead = lines ? lead(tile.source) : 0;
-    const Index ahead = lines ? kLineBytes / Width - 1 : 0;  // the longest lead
+    const Index ahead = lines ? kLineBytes / Width - 1 : 0;  // the longest lead: what any needs is counted
     const Index run_tiles = (ahead + runs + kRun - 1) / kRun, unit_tiles = (ahead + units + kUnit - 1) / kUnit;
     // Neighbours along the unit axis follow each other: they read what is next in the source.
     const Index row = tile.number / unit_tiles;
-    Index rest = row / run_tiles;
-    const Span run = span(row - rest * run_tiles, kRun, run_lead, runs);
-    const Span unit = span(tile.number - row * unit_tiles, kUnit, unit_lead, units);
-    Place<Index> place{tile.source + static_cast<Stride>(run.at) * header.source_stride[last] + unit.at * Width,
-                       tile.target + run.at * Width + static_cast<Stride>(unit.at) * header.target_stride[last - 1], 0,
+    Index unit_at = (tile.number - row * unit_tiles) * kUnit, rest = row / run_tiles;
+    Index run_at = (row - rest * run_tiles) * kRun;
+    unsigned run_side = kRun, unit_side = kUnit;
+    if (lines) {
+      shift(lead(tile.target), run_at, run_side);
+      shift(lead(tile.source), unit_at, unit_side);
+      if (run_at >= runs || unit_at >= units) return;
+    }
+    Place<Index> place{tile.source + static_cast<Stride>(run_at) * header.source_stride[last] + unit_at * Width,
+                       tile.target + run_at * Width + static_cast<Stride>(unit_at) * header.target_stride[last - 1], 0,
                        0};
 #pragma unroll 1
     for (unsigned k = last - 1; k-- > 0;) {
@@ -106,7 +107,8 @@ struct Tiles {
       place.target += static_cast<Stride>(at) * header.target_stride[k];
       rest = outer;
     }
-    if (run.at < run.end && unit.at < unit.end) move(header, place, run.end - run.at, unit.end - unit.at, memory);
+    const Index run = runs - run_at, unit = units - unit_at;
+    move(header, place, run < run_side ? run : run_side, unit < unit_side ? unit : unit_side, memory);
   }
 };
 
