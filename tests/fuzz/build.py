@@ -12,7 +12,8 @@ KERNELS = HERE.parent.parent / "kernels"
 EMULATED = HERE.parent / "cuda_on_cpu" / "device"
 SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-unknown-pragmas"]
 # Each is a library of its own: sanitizers and functions chosen at load time don't go together.
-SETS = ["x86-64-v2", "x86-64-v3"] if "avx2" in Path("/proc/cpuinfo").read_text() else ["x86-64-v2"]
+PROCESSOR = Path("/proc/cpuinfo")  # Linux's; tests elsewhere import this too
+SETS = ["x86-64-v2", *["x86-64-v3"] * (PROCESSOR.exists() and "avx2" in PROCESSOR.read_text())]
 COMMON = ["g++", "-std=c++20", "-O1", "-g1", "-fPIC", "-shared", "-pthread", *SANITIZED]
 
 
