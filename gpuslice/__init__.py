@@ -1,6 +1,6 @@
 """ONNX's data-movement operators on any Array API array: Slice, DynamicSlice, Split and the sequence family.
 
-Import it as ``import gpuslice as gs``; `gs.slice` would hide the builtin. The ONNX layer (nodes, models, the backend
+Use ``import gpuslice as gs``: a plain import of `slice` hides the builtin. The ONNX layer (nodes, models, the backend
 protocol) is `gpuslice.onnx` and needs the onnx package.
 """
 
@@ -22,7 +22,7 @@ from gpuslice.operators import (
 )
 from gpuslice.sequence import Sequence
 
-# `slice` is public but left out, so that `from gpuslice import *` doesn't hide the builtin.
+# `slice` is public but not listed, so that `from gpuslice import *` does not hide the builtin.
 __all__ = [
     "Launch",
     "Sequence",

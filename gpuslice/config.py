@@ -1,4 +1,4 @@
-"""What is installed and what runs what, in one paste for a bug report."""
+"""Versions, executors and devices as text, for a bug report."""
 
 import sys
 
@@ -20,8 +20,8 @@ _PACKAGES = (
 
 
 def describe_config() -> str:
-    """Give versions, executors and devices as lines of text."""
-    import platform  # which takes longer to import than it is worth where nobody asks
+    """Return versions, executors and devices as lines of text."""
+    import platform  # slow to import, so only here
 
     python = f"python {platform.python_version()} ({sys.implementation.name})"
     lines = [f"{python}, {platform.system()} {platform.machine()}"]
@@ -34,7 +34,7 @@ def describe_config() -> str:
 
 
 def show_config() -> None:
-    """Print versions, executors and devices: what to paste into a bug report."""
+    """Print versions, executors and devices. Paste the text into a bug report."""
     print(describe_config())
 
 

@@ -1,6 +1,6 @@
-"""Devices by name, as models and the command line know them: CPU is NumPy, CUDA is CuPy."""
+"""Devices by name, for models and the command line: CPU means NumPy, CUDA means CuPy."""
 
-from collections.abc import Iterable
+from collections import abc
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,12 @@ NAMES = ("CPU", "CUDA")
 
 
 def is_available(device: str) -> bool:
-    """Tell whether a device can be had: "CPU" always, "CUDA" where CuPy finds one."""
+    """Return whether a device is available: "CPU" always, "CUDA" if CuPy finds one."""
     return device == "CPU" or (device == "CUDA" and bool(list_cuda()))
 
 
 def list_cuda() -> list[str]:
-    """Name the CUDA devices; none where CuPy or a driver is missing."""
+    """Return the names of the CUDA devices; an empty list without CuPy or a driver."""
     try:
         from gpuslice.engine import cuda
     except ImportError:
@@ -25,12 +25,12 @@ def list_cuda() -> list[str]:
 
 
 def check(device: str) -> None:
-    """Refuse a device that cannot be had.
+    """Raise an error if a device is not available.
 
     Raises
     ------
     ValueError
-        An unknown name, or no such device here.
+        The name is unknown, or there is no such device.
     """
     if device not in NAMES:
         raise ValueError(f"device must be one of {', '.join(NAMES)}; got {device!r}")
@@ -39,7 +39,7 @@ def check(device: str) -> None:
 
 
 def place(value: Any, device: str) -> Any:
-    """Copy NumPy arrays to a device, alone or in a sequence; what is not NumPy's is given as it is."""
+    """Return a value with its NumPy arrays, alone or in a sequence, copied to a device. Other arrays are unchanged."""
     if device == "CPU" or value is None:
         return value
     from gpuslice.engine import cuda
@@ -52,8 +52,8 @@ def place(value: Any, device: str) -> Any:
     return value
 
 
-def to_host(values: Iterable[Any]) -> list[Any]:
-    """Copy arrays of a device to NumPy, alone or in sequences."""
+def to_host(values: abc.Iterable[Any]) -> list[Any]:
+    """Return values with the arrays of a device, alone or in sequences, copied to NumPy."""
     values = list(values)
     if not list_cuda():
         return values
@@ -68,7 +68,7 @@ def to_host(values: Iterable[Any]) -> list[Any]:
 
 
 def synchronize(device: str) -> None:
-    """Wait until a device has done all its work."""
+    """Wait until a device has finished all its work."""
     if device == "CUDA":
         from gpuslice.engine import cuda
 

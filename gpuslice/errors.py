@@ -1,4 +1,4 @@
-"""Rules raise without a prefix; whoever the user called adds the operator and its version, once."""
+"""The prefix of error messages. Rules raise without one; the entry point adds operator and version, once."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -8,39 +8,45 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_REFUSALS = (IndexError, TypeError, ValueError)
+_PREFIXED = (IndexError, TypeError, ValueError)
 
 
-def _prefix(error: BaseException, name: str) -> None:
-    error.args = (f"{name}: {error}",)
+def _add_prefix(error: BaseException, prefix: str) -> None:
+    error.args = (f"{prefix}: {error}",)
 
 
-class speaking_as:
-    """Put a name before the message of any error that the block raises for its arguments."""
+class error_prefix:
+    """Context manager that puts a prefix before the message of an IndexError, TypeError or ValueError.
 
-    __slots__ = ("name",)
+    Parameters
+    ----------
+    prefix : str
+        Without the colon, such as "Slice-13".
+    """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    __slots__ = ("prefix",)
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        if isinstance(error, _REFUSALS):
-            _prefix(error, self.name)
+        if isinstance(error, _PREFIXED):
+            _add_prefix(error, self.prefix)
 
 
-def speaks_as(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a function so that its errors begin with ``name``."""
+def prefixes_errors(prefix: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that does for a function what `error_prefix` does for a block."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
                 return function(*args, **kwargs)
-            except _REFUSALS as error:  # a with block would take longer than the rest of this
-                _prefix(error, name)
+            except _PREFIXED as error:  # a with block would take longer than the rest of this
+                _add_prefix(error, prefix)
                 raise
 
         return call

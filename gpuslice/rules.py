@@ -1,29 +1,29 @@
-"""What ONNX says of slices, splits and positions, in unbounded Python integers.
+"""ONNX's rules for slices, splits and positions, in unbounded Python integers.
 
-In go shapes, starts, ends, axes, steps, sizes; out come regions, sizes and positions. No array is touched and nothing
-but the standard library is imported, so each rule can be read beside the operator text and tried without a library.
-Errors name the argument; whoever calls adds the operator and its version.
+The functions take shapes, starts, ends, axes, steps and sizes; they return regions, sizes and positions. They use no
+arrays and nothing outside the standard library, so each rule can be read beside the operator text and tried alone.
+Error messages name the argument; the caller adds the operator and its version.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import abc
 from functools import lru_cache
 from typing import NamedTuple
 
 _SHOWN = 8
-# Of an empty axis any number of outputs can be had; no protobuf holds more.
+# An empty axis can be split into any number of outputs; a protobuf cannot hold more than this.
 _MOST_OUTPUTS = 2**31 - 1
 
 
 class Region(NamedTuple):
-    """Which items of an array are meant: along each axis ``shape`` items, from ``first`` on, ``step`` apart.
+    """The items of an array that a view has: per axis ``shape`` items, from ``first`` on, at distance ``step``.
 
-    An axis of at most one item has step 1, so a step of ``-2**63`` never reaches stride arithmetic, and an axis without
-    items starts at 0. Hence every ``first`` and every item lies inside the array.
+    An axis of at most one item has step 1, so that a step of ``-2**63`` never reaches stride arithmetic. An axis without
+    items starts at 0. So every ``first`` and every item is inside the array.
 
     Attributes
     ----------
     first, step, shape : tuple of int
-        One entry an axis. ``shape`` is the shape of the result.
+        One entry per axis. ``shape`` is the shape of the result.
     """
 
     first: tuple[int, ...]
@@ -33,13 +33,13 @@ class Region(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def whole(shape: tuple[int, ...]) -> Region:
-    """Give the region of a whole array of the given shape."""
+    """Return the region of a whole array of the given shape."""
     rank = len(shape)
     return Region((0,) * rank, (1,) * rank, tuple(shape))
 
 
 def compose(outer: Region, inner: Region) -> Region:
-    """Give the region that ``inner``, a region of the result of ``outer``, means in the array ``outer`` is of."""
+    """Return the region of an array that is region ``inner`` of its region ``outer``."""
     if outer is whole(outer.shape):
         return inner
     first, step = [], []
@@ -52,18 +52,18 @@ def compose(outer: Region, inner: Region) -> Region:
 
 
 def slice_region(
-    shape: Sequence[int],
-    starts: Sequence[int],
-    ends: Sequence[int],
-    axes: Sequence[int] | None = None,
-    steps: Sequence[int] | None = None,
+    shape: abc.Sequence[int],
+    starts: abc.Sequence[int],
+    ends: abc.Sequence[int],
+    axes: abc.Sequence[int] | None = None,
+    steps: abc.Sequence[int] | None = None,
 ) -> Region:
-    """Give the region of Slice; the clamps are those of Slice-13's text, which also settle 1, 10, 11 and DynamicSlice.
+    """Return the region of a slice. Slice-13's text defines the clamps; they also hold for 1, 10, 11 and DynamicSlice.
 
     Raises
     ------
     ValueError
-        A step of 0, a repeated axis, an axis out of range, or arguments of different lengths.
+        A step is 0, an axis is repeated or out of range, or arguments have different lengths.
     """
     for name, values in (("ends", ends), ("axes", axes), ("steps", steps)):
         if values is not None and len(values) != len(starts):
@@ -77,31 +77,34 @@ def slice_region(
     return Region(tuple(first), tuple(step), tuple(count))
 
 
-def _slice_axes(starts: Sequence[int], axes: Sequence[int] | None, rank: int) -> Sequence[int]:
+def _slice_axes(starts: abc.Sequence[int], axes: abc.Sequence[int] | None, rank: int) -> abc.Sequence[int]:
     if axes is None:
-        # The texts of 10 to 13 say [0, ..., r-1], which fewer starts than axes make impossible; Slice-1's attribute
+        # The texts of 10 to 13 say [0, ..., r-1], which is impossible with fewer starts than axes. Slice-1's attribute
         # and shape inference say [0, ..., len(starts)-1].
         if len(starts) > rank:
             raise ValueError(
-                f"starts must have at most {rank} values for rank {rank} where axes are omitted; "
+                f"starts must have at most {rank} values for rank {rank} if axes are omitted; "
                 f"got {show('starts', starts)}"
             )
         return range(len(starts))
     normalized = [normalize_axis(axis, rank, "axes", axes) for axis in axes]
     if len(set(normalized)) != len(normalized):
-        raise ValueError(f"axes must not repeat an axis, whether as i or as i - {rank}; got {show('axes', axes)}")
+        axis = next(axis for i, axis in enumerate(normalized) if axis in normalized[:i])
+        same = [str(given) for given, meant in zip(axes, normalized, strict=True) if meant == axis]
+        which = "which" if len(axes) == 2 else f"of which {same[0]} and {same[1]}"
+        raise ValueError(f"axes must name different axes; got {show('axes', axes)}, {which} are both axis {axis}")
     return normalized
 
 
 def _slice_axis(dim: int, start: int, end: int, step: int) -> tuple[int, int, int]:
-    """Give (first, step, count) of one axis."""
+    """Return (first, step, count) of one axis."""
     start += dim if start < 0 else 0
     end += dim if end < 0 else 0
     if step > 0:
         start, end = _clamp(start, 0, dim), _clamp(end, 0, dim)
         count = -((start - end) // step)
     else:
-        # A start below -dim means element 0 here (NumPy gives nothing), and end = -1 now means "before element 0".
+        # A start below -dim means element 0 (NumPy selects nothing), and end = -1 now means "before element 0".
         start, end = _clamp(start, 0, dim - 1), _clamp(end, -1, dim - 1)
         count = -((end - start) // -step)
     if dim == 0 or count <= 0:
@@ -113,8 +116,8 @@ def _clamp(value: int, low: int, high: int) -> int:
     return low if value < low else min(value, high)
 
 
-def normalize_axis(axis: int, rank: int, name: str = "axis", given: Sequence[int] | None = None) -> int:
-    """Give ``axis`` counted from the front.
+def normalize_axis(axis: int, rank: int, name: str = "axis", given: abc.Sequence[int] | None = None) -> int:
+    """Return ``axis`` counted from the front.
 
     Raises
     ------
@@ -123,12 +126,14 @@ def normalize_axis(axis: int, rank: int, name: str = "axis", given: Sequence[int
     """
     if -rank <= axis < rank:
         return axis + rank if axis < 0 else axis
-    allowed = f"must be in [{-rank}, {rank - 1}] for rank {rank}" if rank else "must name an axis, and rank 0 has none"
+    allowed = (
+        f"must be in [{-rank}, {rank - 1}] for rank {rank}" if rank else "must name an axis, but rank 0 has no axes"
+    )
     raise ValueError(f"{name} {allowed}; got {axis}" + (f" in {show(name, given)}" if given is not None else ""))
 
 
-def split_regions(shape: Sequence[int], axis: int, sizes: Iterable[int]) -> list[Region]:
-    """Give the regions of consecutive parts of the given sizes along a normalized axis."""
+def split_regions(shape: abc.Sequence[int], axis: int, sizes: abc.Iterable[int]) -> list[Region]:
+    """Return the regions of consecutive parts of the given sizes along an axis counted from the front."""
     rank, start, regions = len(shape), 0, []
     step = (1,) * rank
     for size in sizes:
@@ -138,38 +143,42 @@ def split_regions(shape: Sequence[int], axis: int, sizes: Iterable[int]) -> list
     return regions
 
 
-def listed_sizes(dim: int, split: Sequence[int], outputs: int | None = None) -> Sequence[int]:
-    """Check sizes that were given one by one (every version of Split, and SplitToSequence).
+def listed_sizes(dim: int, split: abc.Sequence[int], outputs: int | None = None) -> abc.Sequence[int]:
+    """Return sizes that were given one by one, checked (all versions of Split, and SplitToSequence).
 
     Raises
     ------
     ValueError
-        A negative size, a sum that is not ``dim``, or not ``outputs`` sizes (None: any number of them).
+        A size is negative, the sum is not ``dim``, or the number of sizes is not ``outputs`` (None: any number).
     """
     if split and min(split) < 0:
         raise ValueError(f"split must not be negative; got {show('split', split)}")
     if outputs is not None and len(split) != outputs:
-        raise ValueError(f"split must have {outputs} values, one an output; got {show('split', split)}")
+        raise ValueError(f"split must have {outputs} values, one per output; got {show('split', split)}")
     if sum(split) != dim:
-        raise ValueError(f"split must add up to the axis, {dim}; got {sum(split)} from {show('split', split)}")
+        raise ValueError(
+            f"split must add up to the length of the axis, {dim}; got {sum(split)} from {show('split', split)}"
+        )
     return split
 
 
 def equal_sizes(dim: int, outputs: int) -> list[int]:
-    """Give ``outputs`` equal sizes (Split-1, -2, -11, -13 without split).
+    """Return ``outputs`` equal sizes (Split-1, -2, -11, -13 without split).
 
     Raises
     ------
     ValueError
-        ``dim`` is not a multiple of ``outputs``. (onnx.reference makes the last part smaller instead.)
+        ``dim`` is not a multiple of ``outputs``. (onnx.reference makes the last part smaller.)
     """
     if dim % outputs:
-        raise ValueError(f"split must be given where outputs cannot be equal; got {outputs} outputs, an axis of {dim}")
+        raise ValueError(
+            f"split must be given if the outputs cannot be equal; got {outputs} outputs for an axis of length {dim}"
+        )
     return [dim // outputs] * outputs
 
 
 def num_outputs_sizes(dim: int, num_outputs: int) -> list[int]:
-    """Give the sizes of Split-18's num_outputs: all alike, the last smaller and perhaps 0.
+    """Return the sizes for Split-18's num_outputs: equal ones, of which the last may be smaller, even 0.
 
     Raises
     ------
@@ -182,14 +191,16 @@ def num_outputs_sizes(dim: int, num_outputs: int) -> list[int]:
     last = dim - chunk * (num_outputs - 1)
     if last < 0:
         raise ValueError(
-            f"num_outputs must leave no negative last chunk of an axis of {dim} items; "
-            f"got {num_outputs}, which would leave {last} after {num_outputs - 1} chunks of {chunk}"
+            f"num_outputs must not make the last chunk of an axis of length {dim} negative; "
+            f"got {num_outputs}: {num_outputs - 1} chunks of {chunk} leave {last}"
         )
     return [chunk] * (num_outputs - 1) + [last]
 
 
 def chunk_sizes(dim: int, chunk: int) -> list[int]:
-    """Give the sizes of SplitToSequence's scalar split: chunks alike, the last may be smaller, none of an empty axis.
+    """Return the sizes for SplitToSequence's scalar split: equal chunks, of which the last may be smaller.
+
+    An empty axis has no chunks.
 
     Raises
     ------
@@ -197,18 +208,18 @@ def chunk_sizes(dim: int, chunk: int) -> list[int]:
         ``chunk`` is below 1.
     """
     if chunk < 1:
-        raise ValueError(f"split must be at least 1 where it is a scalar; got {chunk}")
+        raise ValueError(f"split must be at least 1 if it is a scalar; got {chunk}")
     full, rest = divmod(dim, chunk)
     return [chunk] * full + ([rest] if rest else [])
 
 
 def normalize_position(position: int, length: int, *, end: bool = False) -> int:
-    """Give ``position`` in a sequence of ``length`` tensors counted from the front.
+    """Return ``position`` counted from the front, in a sequence of ``length`` tensors.
 
     Parameters
     ----------
     end : bool
-        Whether ``length`` itself is a position (SequenceInsert, where it appends).
+        Whether ``length`` itself is a position. SequenceInsert appends there.
 
     Raises
     ------
@@ -219,11 +230,11 @@ def normalize_position(position: int, length: int, *, end: bool = False) -> int:
     if -length <= position <= high:
         return position + length if position < 0 else position
     if high < 0:
-        raise IndexError(f"position must name a tensor, and the sequence is empty; got {position}")
-    raise IndexError(f"position must be in [{-length}, {high}] for a sequence of {length}; got {position}")
+        raise IndexError(f"position must name a tensor, but the sequence is empty; got {position}")
+    raise IndexError(f"position must be in [{-length}, {high}] for a sequence of length {length}; got {position}")
 
 
-def show(name: str, values: Sequence[int]) -> str:
-    """Write an argument as messages do: ``axes=[0, 5]``, long ones cut."""
+def show(name: str, values: abc.Sequence[int]) -> str:
+    """Return an argument as messages show it: ``axes=[0, 5]``, long ones shortened."""
     shown = [str(int(value)) for value in values[:_SHOWN]] + (["..."] if len(values) > _SHOWN else [])
     return f"{name}=[{', '.join(shown)}]"

@@ -1,24 +1,24 @@
-"""gpuslice.Sequence: an immutable list of arrays of one dtype, as ONNX's sequence operators take and give it."""
+"""gpuslice.Sequence: an immutable list of arrays of one dtype, for ONNX's sequence operators."""
 
 from __future__ import annotations
 
-import collections.abc
-from collections.abc import Iterable, Iterator
-from typing import TypeAlias, overload
+from collections import abc
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
-from gpuslice.arrays import Array, DType, base_array, dtype_name, is_array, namespace
+from gpuslice.dtypes import T16, DType, dtype_name
 from gpuslice.engine import Joined, View
+from gpuslice.libraries import Array, ArrayT, is_array, library_of, plain_array
 
 # Inside a graph the items are views that are not copied yet.
 Item: TypeAlias = Array | View | Joined
 
-_NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
-_DTYPES = frozenset((*_NUMBERS, "bool", "complex64", "complex128", "string", "bfloat16"))
+
+ArrayT_co = TypeVar("ArrayT_co", covariant=True)
 
 
-class Sequence(collections.abc.Sequence[Array]):
+class Sequence(abc.Sequence[ArrayT_co]):
     """An immutable sequence of arrays of one dtype. It holds references to them, never copies.
 
     Parameters
@@ -26,13 +26,13 @@ class Sequence(collections.abc.Sequence[Array]):
     items : iterable of array
         Shapes may differ.
     dtype : str, optional
-        An ONNX name such as "float32", "bfloat16" or "string". Default: that of the items; "float32", ONNX's default,
-        where there are none.
+        An ONNX name such as "float32", "bfloat16" or "string". Default: the dtype of the items, or "float32", ONNX's
+        default, if there are no items.
 
     Raises
     ------
     TypeError
-        An item that is no array, or dtypes that differ.
+        An item is not an array, or the dtypes differ.
 
     Examples
     --------
@@ -43,47 +43,50 @@ class Sequence(collections.abc.Sequence[Array]):
 
     __slots__ = ("_dtype", "_items")
 
-    def __init__(self, items: Iterable[Array] = (), dtype: str | None = None) -> None:
-        if is_array(items) or isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
-            raise TypeError(f"a sequence is made of a list or tuple of arrays; got {type(items).__name__}")
+    _dtype: str
+    _items: tuple[ArrayT_co, ...]
+
+    def __init__(self, items: abc.Iterable[ArrayT_co] = (), dtype: str | None = None) -> None:
+        if is_array(items) or isinstance(items, (str, bytes)) or not isinstance(items, abc.Iterable):
+            raise TypeError(f"items must be a list or tuple of arrays; got {type(items).__name__}")
         self._items = tuple(items)
         for item in self._items:
-            namespace(item, "each item of a sequence")
-        self._items = tuple(map(base_array, self._items))
+            library_of(item, "each item of a sequence")
+        self._items = tuple(map(plain_array, self._items))
         self._dtype = _one_dtype(self._items, dtype)
 
     @classmethod
-    def holding(cls, items: Iterable[Item], dtype: str) -> Sequence:
-        """Hold items known to be of ``dtype``, views included."""
+    def of_items(cls, items: abc.Iterable[Item], dtype: str) -> Sequence[Any]:
+        """Return a sequence of items, views included, that are known to have ``dtype``."""
         sequence = cls.__new__(cls)
-        sequence._items, sequence._dtype = tuple(items), dtype
+        sequence._items, sequence._dtype = tuple(items), dtype  # type: ignore[arg-type]  # views in a graph
         return sequence
 
     @property
     def dtype(self) -> str:
-        """ONNX name of the items' dtype, also of an empty sequence."""
+        """ONNX name of the items' dtype, also if the sequence is empty."""
         return self._dtype
 
     def __len__(self) -> int:
         return len(self._items)
 
     @overload
-    def __getitem__(self, index: int) -> Array: ...
+    def __getitem__(self, index: int) -> ArrayT_co: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence: ...
-    def __getitem__(self, index: int | slice) -> Array | Sequence:
+    def __getitem__(self, index: slice[Any, Any, Any]) -> Sequence[ArrayT_co]: ...
+    def __getitem__(self, index: int | slice[Any, Any, Any]) -> ArrayT_co | Sequence[ArrayT_co]:
         if isinstance(index, slice):
-            return Sequence.holding(self._items[index], self._dtype)
+            return Sequence.of_items(self._items[index], self._dtype)
         return self._items[index]
 
-    def __iter__(self) -> Iterator[Array]:
+    def __iter__(self) -> abc.Iterator[ArrayT_co]:
         return iter(self._items)
 
     def __repr__(self) -> str:
         return f"Sequence({len(self)} item{'' if len(self) == 1 else 's'}, dtype={self._dtype!r})"
 
 
-SequenceLike: TypeAlias = Sequence | list[Array] | tuple[Array, ...]
+SequenceLike: TypeAlias = Sequence[ArrayT] | list[ArrayT] | tuple[ArrayT, ...]
 
 
 def _one_dtype(items: tuple[Array, ...], dtype: str | None) -> str:
@@ -96,19 +99,19 @@ def _one_dtype(items: tuple[Array, ...], dtype: str | None) -> str:
 
 
 def known_dtype(dtype: DType) -> str:
-    """Give the ONNX name of a dtype that sequences may hold; TypeError where it is none."""
+    """Return the ONNX name of a dtype that sequences can hold; raise TypeError for others."""
     if not isinstance(dtype, str):
         try:
             dtype = dtype_name(np.dtype(dtype) if isinstance(dtype, type) and issubclass(dtype, np.generic) else dtype)
         except TypeError:
             raise TypeError(f"dtype must be an ONNX name such as 'float32'; got {dtype!r}") from None
-    if dtype not in _DTYPES:
-        raise TypeError(f"dtype must be one of {', '.join(sorted(_DTYPES))}; got {dtype!r}")
+    if dtype not in T16:
+        raise TypeError(f"dtype must be one of {', '.join(sorted(T16))}; got {dtype!r}")
     return str(dtype)
 
 
-def as_sequence(value: SequenceLike, empty: str = "float32") -> Sequence:
-    """Take a Sequence as it is and a list or tuple of arrays as one; ``empty`` is the dtype of a plain empty list."""
+def as_sequence(value: SequenceLike[ArrayT], empty: str = "float32") -> Sequence[ArrayT]:
+    """Return a Sequence as it is, and a list or tuple of arrays as one. ``empty`` is the dtype of an empty list."""
     if isinstance(value, Sequence):
         return value
     if not isinstance(value, (list, tuple)):

@@ -12,7 +12,7 @@ from arrays import assert_same
 from test_properties import pick
 
 import gpuslice as gs
-from gpuslice.engine import host
+from gpuslice.engine import choice, host
 from gpuslice.engine.packing import CUDA_32, CUDA_64, HOST, divisor, index_bits, pack
 from gpuslice.engine.plan import Part, plan
 from gpuslice.onnx import Graph
@@ -24,7 +24,7 @@ compiled = pytest.mark.skipif(host.LIBRARY is None, reason="the host kernels are
 @pytest.fixture(autouse=True)
 def _kernels_from_512_bytes(monkeypatch):
     """Have the kernels copy what NumPy is quicker with, so that the tests' arrays may be small."""
-    monkeypatch.setattr(host, "_SMALL_BYTES", 1 << 9)
+    monkeypatch.setattr(choice, "SMALL_BYTES", 1 << 9)
 
 
 def items(*shape, dtype="u1"):

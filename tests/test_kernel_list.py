@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpuslice as gs
-from gpuslice.engine import host
+from gpuslice.engine import choice, host
 from gpuslice.engine.packing import CUDA_32, CUDA_64, all_instantiations, instantiation, pack
 from gpuslice.engine.plan import Part, all_kernels, plan
 
@@ -51,7 +51,7 @@ def test_the_list_names_nothing_twice():
 
 @pytest.mark.parametrize(("kind", "width", "variant"), KERNELS)
 def test_a_plan_reaches_each(kind, width, variant, monkeypatch):
-    monkeypatch.setattr(host, "_SMALL_BYTES", 0)  # what NumPy is quicker with is for the kernels too
+    monkeypatch.setattr(choice, "SMALL_BYTES", 0)  # what NumPy is quicker with is for the kernels too
     views = views_for(kind, width, variant)
     (launch,), left = plan(parts_of(views), width)
     assert (launch.kind, launch.width, launch.variant, left) == (kind, width, variant, [])

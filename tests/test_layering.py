@@ -16,13 +16,18 @@ MODULES = {
 }
 # From the bottom up. A module imports only from lower rooms, or its own.
 ROOMS = [
-    {"gpuslice.rules", "gpuslice.errors", "gpuslice.arrays"},
+    {"gpuslice.rules", "gpuslice.errors", "gpuslice.dtypes"},
+    {"gpuslice.libraries"},
+    {"gpuslice.arguments", "gpuslice.overlap"},
     {"gpuslice.engine"},
-    {"gpuslice.sequence", "gpuslice.results", "gpuslice.deferred"},
+    {"gpuslice.sequence", "gpuslice.delivery"},
+    {"gpuslice.lazy"},
+    {"gpuslice.versions"},
     {"gpuslice.operators"},
-    {"gpuslice.devices", "gpuslice.config", "gpuslice.files"},
+    {"gpuslice.devices", "gpuslice.config"},
     {"gpuslice.onnx"},
-    {"gpuslice.cli", "gpuslice.__main__", "gpuslice"},
+    {"gpuslice.cli"},
+    {"gpuslice.__main__", "gpuslice"},
 ]
 ALONE = ("gpuslice.rules", "gpuslice.errors", "gpuslice.engine.plan")
 

@@ -8,7 +8,7 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.reference import ReferenceEvaluator
 
 from gpuslice.onnx import Backend, reference_ops, unsupported
-from gpuslice.onnx.schemas import OPERATORS
+from gpuslice.versions import OPERATORS
 
 # onnx.reference without our operators fails these two as well.
 FAILING = ("test_if_opt", "test_loop16_seq_none")

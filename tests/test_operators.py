@@ -71,7 +71,7 @@ def test_out_is_written_and_returned(xp):
 
 BAD_OUT = {
     "shape": (lambda xp, data: xp.zeros((2, 4), dtype=xp.int32), ValueError, r"out must have shape \(2, 3\); got \(2, 4\)"),
-    "dtype": (lambda xp, data: xp.zeros((2, 3), dtype=xp.int64), TypeError, "out must be of dtype .*int32; got .*int64"),
+    "dtype": (lambda xp, data: xp.zeros((2, 3), dtype=xp.int64), TypeError, "out must have dtype .*int32; got .*int64"),
     "list": (lambda xp, data: [[0] * 3] * 2, TypeError, "out must be an array; got list"),
     "input": (lambda xp, data: data[0, ...][:2, :3], ValueError, "out must not overlap an input"),
     "backward": (lambda xp, data: data[1, ::-1, ::-1][1:3, :3], ValueError, "out must not overlap an input"),
@@ -261,12 +261,12 @@ BAD_BOUNDS = [
     (b"\x00", TypeError, "starts must be a sequence of ints"),
     ({0}, TypeError, "starts must be a sequence of ints"),
     (None, TypeError, "starts must be a sequence of ints"),
-    ([True], TypeError, "starts must be of ints; got bool True"),
-    ([np.bool_(True)], TypeError, "starts must be of ints"),
-    ([1.0], TypeError, "starts must be of ints; got float 1.0"),
-    (["1"], TypeError, "starts must be of ints"),
-    (np.array([True]), TypeError, "starts must be of an integer dtype; got bool"),
-    (np.array([1.0]), TypeError, "starts must be of an integer dtype; got float64"),
+    ([True], TypeError, "starts must hold ints; got bool True"),
+    ([np.bool_(True)], TypeError, "starts must hold ints"),
+    ([1.0], TypeError, "starts must hold ints; got float 1.0"),
+    (["1"], TypeError, "starts must hold ints"),
+    (np.array([True]), TypeError, "starts must have an integer dtype; got bool"),
+    (np.array([1.0]), TypeError, "starts must have an integer dtype; got float64"),
     (np.array(1), ValueError, r"starts must be 1-D; got shape \(\)"),
     (np.array([[1]]), ValueError, r"starts must be 1-D; got shape \(1, 1\)"),
 ]
@@ -283,9 +283,9 @@ BAD_SPLITS = [
     ({"split": [2], "num_outputs": 1}, ValueError, "exactly one .*; got both"),
     ({"split": []}, ValueError, "split must add up"),
     ({"num_outputs": 0}, ValueError, "num_outputs must be at least 1"),
-    ({"num_outputs": True}, TypeError, "num_outputs must be of ints"),
+    ({"num_outputs": True}, TypeError, "num_outputs must be an int"),
     ({"num_outputs": 1, "axis": 3}, ValueError, r"axis must be in \[-3, 2\] for rank 3; got 3"),
-    ({"num_outputs": 1, "axis": 1.0}, TypeError, "axis must be of ints; got float 1.0"),
+    ({"num_outputs": 1, "axis": 1.0}, TypeError, "axis must be an int; got float 1.0"),
 ]
 
 
@@ -311,7 +311,7 @@ def test_other_device_of_out_is_refused():
     xp = pytest.importorskip("array_api_strict")
     data = xp.asarray(X)
     out = xp.zeros(X.shape, dtype=xp.int32, device=xp.Device("device1"))
-    with pytest.raises(ValueError, match="out must be on .*CPU_DEVICE.*; got .*device1"):
+    with pytest.raises(ValueError, match="out must be on device .*CPU_DEVICE.*; got .*device1"):
         gs.slice(data, [], [], out=out)
     there = xp.asarray(X, device=xp.Device("device1"))
     assert gs.slice(there, [0], [1]).device == there.device

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gpuslice as gs
-from gpuslice.engine import host
+from gpuslice.engine import choice
 
 PROPERTY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 DTYPES = ["bool", "int8", "int16", "float32", "float64", "complex64", "complex128"]
@@ -18,7 +18,7 @@ DTYPES = ["bool", "int8", "int16", "float32", "float64", "complex64", "complex12
 @pytest.fixture(autouse=True)
 def _kernels(monkeypatch):
     """Have the kernels copy, which leave arrays as small as these to NumPy."""
-    monkeypatch.setattr(host, "_SMALL_BYTES", 0)
+    monkeypatch.setattr(choice, "SMALL_BYTES", 0)
 
 
 def numbers(shape, dtype):

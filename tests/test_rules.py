@@ -91,7 +91,7 @@ def test_split_sizes(outputs):
     for dim in range(40):
         chunk = next(size for size in range(dim + 1) if size * outputs >= dim)
         if chunk * (outputs - 1) > dim:
-            with pytest.raises(ValueError, match="num_outputs must leave no negative last chunk"):
+            with pytest.raises(ValueError, match="num_outputs must not make the last chunk"):
                 rules.num_outputs_sizes(dim, outputs)
         else:
             dealt = deal(dim, chunk)
@@ -141,18 +141,18 @@ ERRORS = [
     (lambda: rules.slice_region((3, 3, 3), [0, 0], [1, 1], [0, 5]), "axes must be in [-3, 2] for rank 3; got 5 in axes=[0, 5]"),
     (lambda: rules.slice_region((3,), [0], [1], None, [0]), "steps must not be 0; got 0 in steps=[0]"),
     (lambda: rules.slice_region((0,), [0], [1], None, [0]), "steps must not be 0; got 0 in steps=[0]"),
-    (lambda: rules.slice_region((3, 3), [0, 0], [1, 1], [1, -1]), "axes must not repeat an axis, whether as i or as i - 2; got axes=[1, -1]"),
-    (lambda: rules.slice_region((3,), [0, 0], [1, 1]), "starts must have at most 1 values for rank 1 where axes are omitted; got starts=[0, 0]"),
+    (lambda: rules.slice_region((3, 3), [0, 0], [1, 1], [1, -1]), "axes must name different axes; got axes=[1, -1], which are both axis 1"),
+    (lambda: rules.slice_region((3,), [0, 0], [1, 1]), "starts must have at most 1 values for rank 1 if axes are omitted; got starts=[0, 0]"),
     (lambda: rules.slice_region((3,), [0], [1, 2]), "ends must have as many values as starts, 1; got ends=[1, 2]"),
     (lambda: rules.slice_region((3,), list(range(20)), [1]), "ends must have as many values as starts, 20; got ends=[1]"),
     (lambda: rules.slice_region((3,), [1], list(range(20))), "ends must have as many values as starts, 1; got ends=[0, 1, 2, 3, 4, 5, 6, 7, ...]"),
-    (lambda: rules.slice_region((), [0], [1], [0]), "axes must name an axis, and rank 0 has none; got 0 in axes=[0]"),
+    (lambda: rules.slice_region((), [0], [1], [0]), "axes must name an axis, but rank 0 has no axes; got 0 in axes=[0]"),
     (lambda: rules.normalize_axis(-3, 2), "axis must be in [-2, 1] for rank 2; got -3"),
     (lambda: rules.listed_sizes(5, [2, -1, 4]), "split must not be negative; got split=[2, -1, 4]"),
-    (lambda: rules.listed_sizes(5, [2, 2]), "split must add up to the axis, 5; got 4 from split=[2, 2]"),
-    (lambda: rules.listed_sizes(5, [2, 3], 3), "split must have 3 values, one an output; got split=[2, 3]"),
+    (lambda: rules.listed_sizes(5, [2, 2]), "split must add up to the length of the axis, 5; got 4 from split=[2, 2]"),
+    (lambda: rules.listed_sizes(5, [2, 3], 3), "split must have 3 values, one per output; got split=[2, 3]"),
     (lambda: rules.num_outputs_sizes(5, 0), "num_outputs must be at least 1 and at most 2147483647; got 0"),
-    (lambda: rules.chunk_sizes(5, 0), "split must be at least 1 where it is a scalar; got 0"),
+    (lambda: rules.chunk_sizes(5, 0), "split must be at least 1 if it is a scalar; got 0"),
 ]  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def test_mixed_dtypes_are_refused_by_name():
     with pytest.raises(TypeError, match="a sequence must hold one dtype, int8; got float32"):
         gs.Sequence([A], "int8")
     with pytest.raises(
-        TypeError, match="^SequenceInsert-11: tensor must be of the sequence's dtype, float32; got int64"
+        TypeError, match="^SequenceInsert-11: tensor must have the sequence's dtype, float32; got int64"
     ):
         gs.sequence_insert([A], np.arange(2))
     with pytest.raises(TypeError, match="^SequenceConstruct-11: a sequence must hold one dtype"):
@@ -186,14 +186,14 @@ def test_split_to_sequence(arguments, shapes, xp):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"split": 0}, ValueError, "split must be at least 1 where it is a scalar; got 0"),
-        ({"split": [2, 2]}, ValueError, "split must add up to the axis, 3; got 4"),
+        ({"split": 0}, ValueError, "split must be at least 1 if it is a scalar; got 0"),
+        ({"split": [2, 2]}, ValueError, "split must add up to the length of the axis, 3; got 4"),
         ({"split": [4, -1]}, ValueError, "split must not be negative"),
-        ({"split": 1.5}, TypeError, "split must be of ints; got float 1.5"),
+        ({"split": 1.5}, TypeError, "split must be an int; got float 1.5"),
         ({"split": np.ones((1, 1), int)}, ValueError, "split must be 1-D"),
         ({"axis": 2}, ValueError, "axis must be in"),
         ({"keepdims": 2}, ValueError, "keepdims must be 0 or 1; got 2"),
-        ({"keepdims": 0.0}, TypeError, "keepdims must be of ints"),
+        ({"keepdims": 0.0}, TypeError, "keepdims must be an int"),
     ],
 )
 def test_split_to_sequence_errors(arguments, error, message):
@@ -218,10 +218,15 @@ def test_concat_from_sequence(axis, new_axis, xp):
     ("seq", "arguments", "error", "message"),
     [
         ([], {"axis": 0}, ValueError, "input_sequence must hold at least one tensor"),
-        ([A, B], {"axis": 0}, ValueError, r"input_sequence must hold tensors of one shape but for axis 0; got \(3,\)"),
-        ([X, X[:2]], {"axis": 1}, ValueError, "input_sequence must hold tensors of one shape but for axis 1"),
+        (
+            [A, B],
+            {"axis": 0},
+            ValueError,
+            r"input_sequence must hold tensors of one shape except along axis 0; got \(3,\)",
+        ),
+        ([X, X[:2]], {"axis": 1}, ValueError, "input_sequence must hold tensors of one shape except along axis 1"),
         ([X, X[:2]], {"axis": 0, "new_axis": 1}, ValueError, "input_sequence must hold tensors of one shape; got"),
-        ([C, C], {"axis": 0}, ValueError, "axis must name an axis, and rank 0 has none"),
+        ([C, C], {"axis": 0}, ValueError, "axis must name an axis, but rank 0 has no axes"),
         ([X], {"axis": 0, "new_axis": 2}, ValueError, "new_axis must be 0 or 1; got 2"),
     ],
 )

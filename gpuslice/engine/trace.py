@@ -1,4 +1,4 @@
-"""What the engine did: launches and allocations, collected while a ``with trace()`` block is open."""
+"""What the engine did: launches and allocations, collected inside a ``with trace()`` block."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +13,13 @@ class Launch:
     Attributes
     ----------
     executor : str
-        Who carried it out.
+        What copied: "host", "cuda", "numpy" or "generic".
     kernel : str
-        Its name there.
+        Its name there, such as "rows<4, -1>".
     vector_bytes, grid : int or None
-        Width of an access in bytes, and blocks; None where the executor has no such thing.
+        Width of an access in bytes, and number of blocks; None for "numpy" and "generic".
     bytes_read, bytes_written : int
-        Each wanted item counted once, times its size.
+        Each item counted once, times its size in bytes.
     """
 
     executor: str
@@ -38,7 +38,7 @@ class Trace:
     ----------
     launches : list of Launch
     allocations : list of int
-        Bytes, a piece.
+        Sizes in bytes.
     """
 
     launches: list[Launch] = field(default_factory=list)
@@ -55,7 +55,7 @@ def trace() -> Iterator[Trace]:
     Yields
     ------
     Trace
-        Filled as calls are made. Blocks may nest; each sees all that happens inside it.
+        Filled as calls are made. Blocks can be nested; each sees all that happens inside it.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def trace() -> Iterator[Trace]:
 
 
 def is_tracing() -> bool:
-    """Tell whether anyone listens, so that nothing is counted in vain."""
+    """Return whether a trace is open in this context."""
     return bool(_open.get())
 
 

@@ -10,6 +10,6 @@ from gpuslice.onnx.graph import Graph
 from gpuslice.onnx.model import load_model, unsupported
 from gpuslice.onnx.node import run_node
 from gpuslice.onnx.reference import reference_ops
-from gpuslice.onnx.schemas import VERSIONS
+from gpuslice.versions import VERSIONS
 
 __all__ = ["VERSIONS", "Backend", "Graph", "load_model", "reference_ops", "run_node", "unsupported"]

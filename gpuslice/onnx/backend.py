@@ -1,7 +1,6 @@
-"""The protocol of onnx.backend.base, so that ONNX's own test runner and its users can drive this package."""
+"""The protocol of onnx.backend.base: ONNX's own test runner, and all that use the protocol, can run this package."""
 
-from collections.abc import Mapping
-from collections.abc import Sequence as Values
+from collections import abc
 from typing import Any
 
 from onnx import ModelProto, NodeProto
@@ -10,7 +9,7 @@ from onnx.backend.base import BackendRep
 from onnx.defs import onnx_opset_version
 
 from gpuslice import devices
-from gpuslice.arrays import is_array
+from gpuslice.libraries import is_array
 from gpuslice.onnx.graph import Graph
 from gpuslice.onnx.model import unsupported
 from gpuslice.onnx.node import run_node
@@ -36,19 +35,21 @@ class PreparedModel(BackendRep):
         Parameters
         ----------
         inputs : sequence or mapping
-            In the order of the graph's inputs, or by name; of any array library. NumPy arrays are copied to the
+            Arrays of any library, in the order of the graph's inputs or by name. NumPy arrays are copied to the
             device.
 
         Returns
         -------
         tuple
-            One entry a graph output; sequences are lists, as the protocol has them.
+            One entry per graph output. Sequences are lists, as in the protocol.
         """
-        if not isinstance(inputs, Mapping):
+        if not isinstance(inputs, abc.Mapping):
             if is_array(inputs):
                 raise TypeError("inputs must be a sequence or a mapping of arrays; got an array")
             if len(inputs) > len(self.graph.inputs):
-                raise ValueError(f"inputs must be {len(self.graph.inputs)}, as the model has; got {len(inputs)}")
+                raise ValueError(
+                    f"inputs must be at most {len(self.graph.inputs)}, the number of the model; got {len(inputs)}"
+                )
             inputs = dict(zip(self.graph.inputs, inputs, strict=False))
         placed = {name: devices.place(value, self.device) for name, value in inputs.items()}
         return tuple(map(_as_list, self.graph.run(placed).values()))
@@ -59,7 +60,7 @@ class Backend(BackendBase):
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Tell whether every node of a model can run."""
+        """Return whether every node of a model can run."""
         try:
             return not unsupported(model)
         except ValueError:  # no opset
@@ -67,7 +68,7 @@ class Backend(BackendBase):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> PreparedModel:
-        """Check a model and make it ready; ValueError where it or the device is not supported."""
+        """Return a model ready to run; raise ValueError if it or the device is not supported."""
         devices.check(device)
         return PreparedModel(model, device)
 
@@ -75,15 +76,15 @@ class Backend(BackendBase):
     def run_node(
         cls, node: NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
     ) -> tuple[Any, ...]:
-        """Run one node; ``opset_version=`` names the opset, by default the newest that onnx knows."""
+        """Run one node by the opset ``opset_version=``, by default the newest that onnx knows."""
         devices.check(device)
         opset = kwargs.get("opset_version", onnx_opset_version())
-        placed: Values[Any] = [devices.place(value, device) for value in inputs]
+        placed: abc.Sequence[Any] = [devices.place(value, device) for value in inputs]
         return tuple(map(_as_list, run_node(node, placed, opset=opset)))
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Tell whether "CPU" or "CUDA" can be had here."""
+        """Return whether a device, "CPU" or "CUDA", is available."""
         return devices.is_available(device)
 
 

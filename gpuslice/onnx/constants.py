@@ -1,13 +1,17 @@
-"""The values of Constant nodes and initializers."""
+"""The values of Constant nodes and initializers, and how they join the arrays of a graph's inputs."""
 
+from collections import abc
 from typing import Any
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
-from gpuslice.arrays import Array
+from gpuslice.dtypes import dtype_name
+from gpuslice.engine import View
+from gpuslice.libraries import Array
+from gpuslice.sequence import Sequence
 
-# Attribute -> its kind, its dtype, and the opset that brought it.
+# Attribute -> its kind, its dtype, and the first opset that has it.
 _VALUES: dict[str, tuple[int, Any, int]] = {
     "value": (AttributeProto.TENSOR, None, 1),
     "value_int": (AttributeProto.INT, np.int64, 12),
@@ -20,12 +24,13 @@ _VALUES: dict[str, tuple[int, Any, int]] = {
 
 
 def constant_value(node: NodeProto, opset: int) -> Array:
-    """Give the value of a Constant node as a NumPy array.
+    """Return the value of a Constant node as a NumPy array.
 
     Raises
     ------
     ValueError
-        Inputs, not exactly one attribute or output, a sparse value, or an attribute of another kind than its name says.
+        The node has inputs, or not exactly one attribute and one output; the value is sparse; or the attribute has
+        another kind than its name says.
     """
     if len(node.attribute) != 1 or len(node.output) != 1 or any(node.input):
         raise ValueError("must have exactly one attribute, its value, one output and no inputs")
@@ -48,8 +53,32 @@ def constant_value(node: NodeProto, opset: int) -> Array:
 
 
 def tensor_value(tensor: TensorProto) -> Array:
-    """Give a TensorProto as a NumPy array; ValueError where it can't be read."""
+    """Return a TensorProto as a NumPy array; raise ValueError if it cannot be read."""
     try:
         return numpy_helper.to_array(tensor)
     except Exception as error:  # an unknown type is a KeyError, lost external data a ValidationError
         raise ValueError(f"tensor {tensor.name!r} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def first_foreign(values: abc.Iterable[Any]) -> View | None:
+    """Return the first tensor that is not NumPy's; None if all are."""
+    for value in values:
+        for item in value if isinstance(value, Sequence) else [value]:
+            view: View = item
+            if not isinstance(view.array, np.ndarray):
+                return view
+    return None
+
+
+def placed(array: Array, like: View | None, name: str) -> Array:
+    """Return a constant in the library and on the device of ``like``; raise TypeError if its dtype is missing there."""
+    if like is None:
+        return array
+    expected = dtype_name(array.dtype)
+    try:
+        moved = like.xp.asarray(array, device=like.device)
+    except TypeError:
+        moved = None
+    if moved is None or dtype_name(moved.dtype) != expected:
+        raise TypeError(f"constant {name!r} of {expected} cannot be an array of {like.library.name}")
+    return moved

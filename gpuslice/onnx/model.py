@@ -1,4 +1,4 @@
-"""Models before they run: reading one, its opset, and the nodes of it that cannot run."""
+"""Models before they run: reading a file, the opset, and the nodes that cannot run."""
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -6,19 +6,27 @@ from onnx import ModelProto
 
 from gpuslice.onnx.node import DOMAINS, version_of
 
-# Operators that move nothing and that a graph of ours may hold all the same.
+# Operators that move nothing. A graph may have them too.
 COMMON = ("Constant", "Identity")
 
 
 def load_model(path: str) -> ModelProto:
-    """Read a model from a file.
+    """Return the model in a file.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    onnx.ModelProto
 
     Raises
     ------
     OSError
-        No such file, or one that can't be read.
+        The file does not exist or cannot be read.
     ValueError
-        Not an ONNX model.
+        The file is not an ONNX model.
     """
     try:
         model = onnx.load(path)
@@ -34,7 +42,7 @@ def load_model(path: str) -> ModelProto:
 
 
 def opset_of(model: ModelProto) -> int:
-    """Give the opset of the default domain; ValueError where a model imports none."""
+    """Return the opset of the default domain; raise ValueError if the model imports none."""
     versions = [entry.version for entry in model.opset_import if entry.domain in DOMAINS]
     if not versions:
         raise ValueError("model must import an opset of domain '' or 'ai.onnx'; it imports none")
@@ -42,7 +50,22 @@ def opset_of(model: ModelProto) -> int:
 
 
 def unsupported(model: ModelProto) -> list[str]:
-    """List every node of a model that `Graph` cannot run, each with the reason; empty where it can."""
+    """Return one line per node of a model that `Graph` cannot run, with the reason.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+
+    Returns
+    -------
+    list of str
+        Empty if the graph can run.
+
+    Raises
+    ------
+    ValueError
+        The model imports no opset of the default domain.
+    """
     opset, problems = opset_of(model), []
     for position, node in enumerate(model.graph.node):
         if node.op_type in COMMON and node.domain in DOMAINS:

@@ -4,11 +4,11 @@ from typing import Any
 
 from onnx.reference.op_run import OpRun
 
-from gpuslice.errors import speaking_as
+from gpuslice.errors import error_prefix
 from gpuslice.onnx.evaluate import evaluate, finish
 from gpuslice.onnx.node import version_of
-from gpuslice.onnx.schemas import OPERATORS
 from gpuslice.sequence import Sequence
+from gpuslice.versions import OPERATORS
 
 
 class _Operator(OpRun):
@@ -16,26 +16,26 @@ class _Operator(OpRun):
 
     def _run(self, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
         version = version_of(self.onnx_node, self.run_params["opsets"][""])
-        # The evaluator gives every attribute of its own newest schema; None is one that the node does not have, and
-        # what a function's caller gave takes the place of the node's.
+        # The evaluator passes every attribute of its own newest schema: None if the node does not have it, and the
+        # caller's value if the node is in a function.
         given = {entry.name for entry in self.onnx_node.attribute}
         attributes = {name: _plain(value) for name, value in attributes.items() if name in given and value is not None}
         names = self.onnx_node.output
-        with speaking_as(version.name):
+        with error_prefix(version.name):
             outputs = evaluate(version, inputs, attributes, len(names))
         return tuple(list(value) if isinstance(value, Sequence) else value for value in finish(outputs))
 
 
 def reference_ops() -> list[type]:
-    """Give one class an operator, for ``ReferenceEvaluator(model, new_ops=reference_ops())``.
+    """Return one class per operator, for ``ReferenceEvaluator(model, new_ops=reference_ops())``.
 
-    The evaluator tells each the model's opset, which selects the version. Whatever else the model has, subgraphs and
-    functions included, is onnx.reference's.
+    The evaluator passes the model's opset to each class, which selects the version. onnx.reference runs all the rest of
+    the model, subgraphs and functions included.
 
     Returns
     -------
     list of class
-        Each named like its operator.
+        Each has the name of its operator.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The operators as Python functions: each reads its arguments, asks the rules, and delivers arrays."""
+"""The operators as Python functions: each makes views by `gpuslice.lazy` and returns arrays as its caller asks."""
 
 from gpuslice.operators.sequences import (
     concat_from_sequence,

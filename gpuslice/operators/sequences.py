@@ -1,53 +1,71 @@
-"""The sequence operators on arrays of any library, as their newest versions say."""
+"""The sequence operators on arrays of any library, by their newest versions."""
 
-from gpuslice.arrays import Array, DType, base_array, dtype_name, namespace
-from gpuslice.deferred import Ints, erased, inserted, item_at, joined, length_of, split_items
+from typing import Any
+
+from gpuslice.arguments import Ints
+from gpuslice.delivery import deliver_one
+from gpuslice.dtypes import DType
 from gpuslice.engine import View, dense
-from gpuslice.errors import speaks_as
-from gpuslice.results import deliver_one
-from gpuslice.sequence import Sequence, SequenceLike, as_sequence, known_dtype
+from gpuslice.errors import prefixes_errors
+from gpuslice.lazy import sequences
+from gpuslice.libraries import Array, ArrayT, library_of, plain_array
+from gpuslice.sequence import Sequence, SequenceLike, known_dtype
+from gpuslice.versions import newest
 
 
-@speaks_as("SequenceAt-11")
-def sequence_at(seq: SequenceLike, position: int | Array, *, copy: bool | None = True) -> Array:
-    """Give a copy of the tensor at a position.
+@prefixes_errors(newest("SequenceAt"))
+def sequence_at(seq: SequenceLike[ArrayT], position: int | Array, *, copy: bool | None = True) -> ArrayT:
+    """Return a copy of the tensor at a position of a sequence.
 
     Parameters
     ----------
     seq : Sequence, list or tuple of arrays
     position : int or integer array of size 1
-        Counted from the end where negative.
+        In [-n, n - 1] for n tensors. Negative values count from the end.
     copy : bool or None
         As for `slice`.
 
     Returns
     -------
     array
+        In the library, dtype and device of the tensor.
 
     Raises
     ------
     IndexError
         ``position`` is out of range or not one value.
     TypeError
-        ``seq`` is no sequence, its dtypes differ, or ``position`` is no integer.
+        ``seq`` is not a sequence, its dtypes differ, or ``position`` is not an integer.
+    ValueError
+        ``copy`` cannot be satisfied.
 
     Notes
     -----
     Source: ONNX SequenceAt, version 11.
     """
-    return deliver_one(View.of(item_at(as_sequence(seq), position)), copy)
+    array: ArrayT = deliver_one(sequences.sequence_at(seq, position)[0], copy)
+    return array
 
 
-@speaks_as("SequenceConstruct-11")
-def sequence_construct(*inputs: Array) -> Sequence:
-    """Make a sequence of at least one tensor; it holds references.
+@prefixes_errors(newest("SequenceConstruct"))
+def sequence_construct(*inputs: ArrayT) -> Sequence[ArrayT]:
+    """Return a sequence of the given tensors. It holds references.
+
+    Parameters
+    ----------
+    *inputs : array
+        At least one, all of one dtype.
+
+    Returns
+    -------
+    Sequence
 
     Raises
     ------
     TypeError
-        Something that is no array, or dtypes that differ.
+        An input is not an array, or the dtypes differ.
     ValueError
-        No inputs.
+        There are no inputs.
 
     Notes
     -----
@@ -58,14 +76,23 @@ def sequence_construct(*inputs: Array) -> Sequence:
     return Sequence(inputs)
 
 
-@speaks_as("SequenceEmpty-11")
-def sequence_empty(dtype: DType | None = None) -> Sequence:
-    """Make an empty sequence of a dtype, an ONNX name or a library's dtype (default: float32).
+@prefixes_errors(newest("SequenceEmpty"))
+def sequence_empty(dtype: DType | None = None) -> Sequence[Any]:
+    """Return an empty sequence.
+
+    Parameters
+    ----------
+    dtype : str or dtype, optional
+        An ONNX name or a dtype of a library. Default: "float32".
+
+    Returns
+    -------
+    Sequence
 
     Raises
     ------
     TypeError
-        A dtype that ONNX's sequences can't hold.
+        ``dtype`` is not one that ONNX's sequences can hold.
 
     Notes
     -----
@@ -74,80 +101,107 @@ def sequence_empty(dtype: DType | None = None) -> Sequence:
     return Sequence((), "float32" if dtype is None else known_dtype(dtype))
 
 
-@speaks_as("SequenceInsert-11")
-def sequence_insert(seq: SequenceLike, tensor: Array, position: int | Array | None = None) -> Sequence:
-    """Give a sequence with a tensor inserted before a position; both hold the same arrays.
+@prefixes_errors(newest("SequenceInsert"))
+def sequence_insert(seq: SequenceLike[ArrayT], tensor: ArrayT, position: int | Array | None = None) -> Sequence[ArrayT]:
+    """Return a sequence with a tensor inserted before a position. Both sequences hold the same arrays.
 
     Parameters
     ----------
     seq : Sequence, list or tuple of arrays
     tensor : array
-        Of the sequence's dtype.
+        It has the sequence's dtype.
     position : int or integer array of size 1, optional
-        In [-n, n] for n tensors; n, the default, appends.
+        In [-n, n] for n tensors. The default, n, appends.
+
+    Returns
+    -------
+    Sequence
 
     Raises
     ------
     IndexError
         ``position`` is out of range or not one value.
     TypeError
-        ``tensor`` is no array or of another dtype.
+        ``tensor`` is not an array or has another dtype, or ``position`` is not an integer.
 
     Notes
     -----
-    Source: ONNX SequenceInsert, version 11. (onnx.reference puts position n at the front.)
+    Source: ONNX SequenceInsert, version 11. (onnx.reference inserts position n at the front.)
     """
-    namespace(tensor, "tensor")
-    return inserted(as_sequence(seq, dtype_name(tensor.dtype)), base_array(tensor), position)
+    library_of(tensor, "tensor")
+    return sequences.sequence_insert(seq, plain_array(tensor), position)[0]
 
 
-@speaks_as("SequenceErase-11")
-def sequence_erase(seq: SequenceLike, position: int | Array | None = None) -> Sequence:
-    """Give a sequence without the tensor at a position (default: the last).
+@prefixes_errors(newest("SequenceErase"))
+def sequence_erase(seq: SequenceLike[ArrayT], position: int | Array | None = None) -> Sequence[ArrayT]:
+    """Return a sequence without the tensor at a position.
+
+    Parameters
+    ----------
+    seq : Sequence, list or tuple of arrays
+    position : int or integer array of size 1, optional
+        In [-n, n - 1] for n tensors. Default: the last tensor.
+
+    Returns
+    -------
+    Sequence
 
     Raises
     ------
     IndexError
         ``position`` is out of range or not one value, or the sequence is empty.
     TypeError
-        ``seq`` is no sequence or ``position`` is no integer.
+        ``seq`` is not a sequence, or ``position`` is not an integer.
 
     Notes
     -----
     Source: ONNX SequenceErase, version 11.
     """
-    return erased(as_sequence(seq), position)
+    return sequences.sequence_erase(seq, position)[0]
 
 
-@speaks_as("SequenceLength-11")
-def sequence_length(seq: SequenceLike) -> Array:
-    """Give the number of tensors as a 0-d int64 array, in the library and on the device of the first one.
+@prefixes_errors(newest("SequenceLength"))
+def sequence_length(seq: SequenceLike[ArrayT]) -> ArrayT:
+    """Return the number of tensors as a 0-d int64 array, in the library and on the device of the first one.
+
+    Parameters
+    ----------
+    seq : Sequence, list or tuple of arrays
+
+    Returns
+    -------
+    array
+        A NumPy array if the sequence is empty.
 
     Raises
     ------
     TypeError
-        ``seq`` is no sequence.
+        ``seq`` is not a sequence.
 
     Notes
     -----
-    Source: ONNX SequenceLength, version 11. An empty sequence has no library; its length is a NumPy array.
+    Source: ONNX SequenceLength, version 11.
     """
-    return length_of(as_sequence(seq))
+    array: ArrayT = sequences.sequence_length(seq)[0]
+    return array
 
 
-@speaks_as("SplitToSequence-24")
-def split_to_sequence(input: Array, split: Ints | int | None = None, *, axis: int = 0, keepdims: int = 1) -> Sequence:
+@prefixes_errors(newest("SplitToSequence"))
+def split_to_sequence(
+    input: ArrayT, split: Ints | int | None = None, *, axis: int = 0, keepdims: int = 1
+) -> Sequence[ArrayT]:
     """Split an array along an axis into a sequence of copies.
 
     Parameters
     ----------
-    input : array
+    input : array of shape (d0, ...)
     split : int, 0-d or 1-D integer array, or sequence of int, optional
-        A scalar is the size of every part, the last may be smaller; a list has the size of each. Default: parts of 1.
+        A scalar is the size of every part; the last part may be smaller. A list has the size of each part. Default:
+        parts of size 1.
     axis : int
-        Counted from the end where negative.
+        Negative values count from the end.
     keepdims : int
-        Where 0 and ``split`` is not given, the parts lose the axis. Ignored where ``split`` is given, as the text says.
+        If 0 and ``split`` is not given, the parts lose the axis. Ignored if ``split`` is given, as the text says.
 
     Returns
     -------
@@ -156,28 +210,29 @@ def split_to_sequence(input: Array, split: Ints | int | None = None, *, axis: in
     Raises
     ------
     ValueError
-        Sizes that are negative or do not add up, a scalar below 1, or an axis out of range.
+        Sizes are negative or do not add up, a scalar is below 1, the axis is out of range, or ``keepdims`` is not 0
+        or 1.
     TypeError
-        ``input`` is no array, or sizes are not ints.
+        ``input`` is not an array, or sizes are not ints.
 
     Notes
     -----
     Source: ONNX SplitToSequence, version 24.
     """
-    view = View.of(input, "input")
-    return Sequence.holding(dense(split_items(view, split, axis, keepdims)), dtype_name(view.dtype))
+    views = sequences.split_to_sequence(View.of(input, "input"), split, axis=axis, keepdims=keepdims)[0]
+    return Sequence.of_items(dense(list(views)), views.dtype)
 
 
-@speaks_as("ConcatFromSequence-11")
-def concat_from_sequence(seq: SequenceLike, *, axis: int, new_axis: int = 0) -> Array:
-    """Put the tensors of a sequence side by side along an axis, or stack them on a new one.
+@prefixes_errors(newest("ConcatFromSequence"))
+def concat_from_sequence(seq: SequenceLike[ArrayT], *, axis: int, new_axis: int = 0) -> ArrayT:
+    """Join the tensors of a sequence along an axis, or stack them along a new one.
 
     Parameters
     ----------
     seq : Sequence, list or tuple of arrays
-        At least one, of one library, device and shape (save for ``axis`` where ``new_axis`` is 0).
+        At least one array, all of one library, device and shape (except along ``axis`` if ``new_axis`` is 0).
     axis : int
-        In [-r, r-1] for tensors of rank r, in [-r-1, r] with ``new_axis=1``.
+        In [-r, r - 1] for tensors of rank r, or in [-r - 1, r] with ``new_axis=1``.
     new_axis : int
         0 or 1.
 
@@ -189,12 +244,13 @@ def concat_from_sequence(seq: SequenceLike, *, axis: int, new_axis: int = 0) -> 
     Raises
     ------
     ValueError
-        An empty sequence, shapes or devices that don't match, an axis out of range.
+        The sequence is empty, shapes or devices do not match, or the axis is out of range.
     TypeError
-        ``seq`` is no sequence, or its arrays are of several libraries or dtypes.
+        ``seq`` is not a sequence, or its arrays are of several libraries or dtypes.
 
     Notes
     -----
     Source: ONNX ConcatFromSequence, version 11.
     """
-    return dense([joined([View.of(item) for item in as_sequence(seq)], axis, new_axis)])[0]
+    array: ArrayT = dense(sequences.concat_from_sequence(seq, axis=axis, new_axis=new_axis))[0]
+    return array

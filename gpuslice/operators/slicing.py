@@ -1,51 +1,52 @@
-"""Slice, DynamicSlice, Split and contiguous copies of arrays of any library, as the operators' newest versions say."""
+"""Slice, DynamicSlice, Split and contiguous copies of arrays of any library, by the operators' newest versions."""
 
-from collections.abc import Sequence
-from typing import overload
+from collections import abc
+from typing import Any, overload
 
-import array_api_compat
-
-from gpuslice.arrays import Array, integer
-from gpuslice.deferred import Ints, sliced, split_parts
+from gpuslice.arguments import Ints
+from gpuslice.delivery import deliver, deliver_one
 from gpuslice.engine import View
-from gpuslice.errors import speaks_as
-from gpuslice.results import deliver, deliver_one
-from gpuslice.sequence import Sequence as SequenceOfArrays
+from gpuslice.errors import prefixes_errors
+from gpuslice.lazy.slicing import slice_10, split_18
+from gpuslice.libraries import ArrayT
+from gpuslice.sequence import Sequence
+from gpuslice.versions import newest
 
-# Each allocation from CuPy's pool costs about as much as a launch, so many parts are cheaper from one.
+# An allocation from CuPy's pool costs about as much as a launch, so many parts are cheaper from one allocation.
 _BLOCK_ABOVE = 8
 
 
-@speaks_as("Slice-13")
+@prefixes_errors(newest("Slice"))
 def slice(
-    data: Array,
+    data: ArrayT,
     starts: Ints,
     ends: Ints,
     axes: Ints | None = None,
     steps: Ints | None = None,
     *,
     copy: bool | None = True,
-    out: Array | None = None,
-) -> Array:
-    """Take a slice along some axes, forward or backward.
+    out: ArrayT | None = None,
+) -> ArrayT:
+    """Slice an array along some axes, with positive or negative steps.
 
     Parameters
     ----------
     data : array of shape (d0, ...)
-        Of any dtype and rank, 0 included.
+        Any dtype and rank, including rank 0.
     starts, ends : sequence of int or 1-D integer array
-        One value an axis sliced, counted from the end where negative, clamped to the axis. Arrays on a device cost a
-        synchronising read, here and in every argument like these.
+        One value per sliced axis. Negative values count from the end; values past an end of the axis are clamped.
+        Reading an array on a device waits for the device. This holds for all arguments of this kind.
     axes : sequence of int or 1-D integer array, optional
         Default: the first ``len(starts)`` axes.
     steps : sequence of int or 1-D integer array, optional
-        Default: 1. A negative step goes backward; to reach element 0 with it, end at or below ``-d - 1``.
+        Default: 1. With a negative step, an end of ``-d - 1`` or less (``d`` is the length of the axis) includes
+        element 0.
     copy : bool or None
-        * True (default): a fresh C-contiguous array.
-        * None: a view where the library has one, else a copy.
-        * False: a view or ValueError.
+        * True (default): return a fresh C-contiguous array.
+        * None: return a view if the library has one, else a copy.
+        * False: return a view or raise ValueError.
     out : array, optional
-        Written in place and returned. Of the result's shape, dtype and device; it may be strided.
+        Written in place and returned. It has the result's shape, dtype and device. It may be strided.
 
     Returns
     -------
@@ -55,16 +56,16 @@ def slice(
     Raises
     ------
     ValueError
-        A step of 0, a repeated axis or one out of range, arguments of different lengths, a bound that is not 1-D, or
-        ``copy`` and ``out`` that can't be met.
+        A step is 0, an axis is repeated or out of range, arguments have different lengths, a bound is not 1-D, or
+        ``copy`` and ``out`` cannot be satisfied.
     TypeError
-        ``data`` is no array, bounds are not ints, or ``out`` is of another library or dtype.
+        ``data`` is not an array, bounds are not ints, or ``out`` has another library or dtype.
 
     Notes
     -----
-    Source: ONNX Slice, version 13; the same rules serve versions 1, 10 and 11. Two cases differ from
-    NumPy's ``data[start:end:step]``: with a negative step a start below ``-d`` is element 0, and ends are clamped
-    before they are used, so an end of ``INT_MAX`` gives nothing.
+    Source: ONNX Slice, version 13. The same rules serve versions 1, 10 and 11. Two cases differ from NumPy's
+    ``data[start:end:step]``: with a negative step, a start below ``-d`` means element 0; and ends are clamped before
+    they are used, so that a negative step with an end of ``INT_MAX`` selects nothing.
 
     Examples
     --------
@@ -72,29 +73,35 @@ def slice(
     >>> gs.slice(np.arange(6), [-1], [-99], steps=[-2])
     array([5, 3, 1])
     """
-    return deliver_one(sliced(View.of(data), starts, ends, axes, steps), copy, out)
+    array: ArrayT = deliver_one(slice_10(View.of(data), starts, ends, axes, steps)[0], copy, out)
+    return array
 
 
-@speaks_as("DynamicSlice-1")
+@prefixes_errors(newest("DynamicSlice"))
 def dynamic_slice(
-    data: Array,
+    data: ArrayT,
     starts: Ints,
     ends: Ints,
     axes: Ints | None = None,
     *,
     copy: bool | None = True,
-    out: Array | None = None,
-) -> Array:
-    """Take a forward slice along some axes (ONNX's operator, not JAX's function of this name).
+    out: ArrayT | None = None,
+) -> ArrayT:
+    """Slice an array along some axes with steps of 1 (ONNX's operator, not JAX's function of this name).
 
     Parameters
     ----------
-    data, starts, ends, axes, copy, out
-        As for `slice`.
+    data : array of shape (d0, ...)
+    starts, ends : sequence of int or 1-D integer array
+    axes : sequence of int or 1-D integer array, optional
+    copy : bool or None
+    out : array, optional
+        All as for `slice`.
 
     Returns
     -------
     array
+        In the library, dtype and device of ``data``.
 
     Raises
     ------
@@ -103,39 +110,40 @@ def dynamic_slice(
 
     Notes
     -----
-    Source: ONNX DynamicSlice, version 1 (experimental, removed when Slice-10 came).
+    Source: ONNX DynamicSlice, version 1 (experimental; Slice-10 replaced it).
     """
-    return deliver_one(sliced(View.of(data), starts, ends, axes), copy, out)
+    array: ArrayT = deliver_one(slice_10(View.of(data), starts, ends, axes)[0], copy, out)
+    return array
 
 
-@speaks_as("Split-18")
+@prefixes_errors(newest("Split"))
 def split(
-    input: Array,
+    input: ArrayT,
     split: Ints | None = None,
     *,
     axis: int = 0,
     num_outputs: int | None = None,
     copy: bool | None = True,
-    out: Sequence[Array] | None = None,
+    out: abc.Sequence[ArrayT] | None = None,
     one_block: bool | None = None,
-) -> tuple[Array, ...]:
+) -> tuple[ArrayT, ...]:
     """Split an array into consecutive parts along an axis.
 
     Parameters
     ----------
     input : array of shape (d0, ...)
     split : sequence of int or 1-D integer array, optional
-        Sizes of the parts, zeros allowed, adding up to the axis.
+        Sizes of the parts. Zeros are allowed; the sum is the length of the axis.
     axis : int
-        Counted from the end where negative.
+        Negative values count from the end.
     num_outputs : int, optional
-        Instead of ``split``: that many parts alike, the last one smaller where the axis is no multiple.
+        In place of ``split``: the number of equal parts. The last part is smaller if the axis is not a multiple.
     copy : bool or None
         As for `slice`.
     out : list or tuple of arrays, optional
-        One a part, written in place and returned.
+        One per part, written in place and returned.
     one_block : bool, optional
-        Take all parts from one allocation, which lives as long as the last of them. Default (None): above 8 parts on
+        Take all parts from one allocation, which lives as long as any of them. Default (None): for more than 8 parts on
         CUDA.
 
     Returns
@@ -145,10 +153,11 @@ def split(
     Raises
     ------
     ValueError
-        Both or neither of ``split`` and ``num_outputs``, sizes that are negative, none, or do not add up, a last part
-        that would be negative, an axis out of range, or ``copy``, ``out`` and ``one_block`` that can't be met.
+        Both or neither of ``split`` and ``num_outputs`` are given; sizes are negative, missing, or do not add up; the
+        last part would be negative; the axis is out of range; or ``copy``, ``out`` and ``one_block`` cannot be
+        satisfied.
     TypeError
-        ``input`` is no array, or sizes are not ints.
+        ``input`` is not an array, sizes are not ints, or an array of ``out`` has another library or dtype.
 
     Notes
     -----
@@ -160,28 +169,28 @@ def split(
     >>> gs.split(np.arange(5), num_outputs=2)
     (array([0, 1, 2]), array([3, 4]))
     """
-    count = None if num_outputs is None else integer(num_outputs, "num_outputs")
-    views = split_parts(View.of(input, "input"), split, integer(axis, "axis"), count)
+    views = split_18(View.of(input, "input"), split, axis=axis, num_outputs=num_outputs)
     if one_block is None:
-        one_block = len(views) > _BLOCK_ABOVE and copy is True and out is None
-        one_block = one_block and array_api_compat.is_cupy_namespace(views[0].xp)
+        one_block = len(views) > _BLOCK_ABOVE and copy is True and out is None and views[0].library.executor == "cuda"
     return tuple(deliver(views, copy, out, one_block=one_block))
 
 
 @overload
-def contiguous(views: list[Array] | tuple[Array, ...], out: Sequence[Array] | None = None) -> tuple[Array, ...]: ...
+def contiguous(
+    views: list[ArrayT] | tuple[ArrayT, ...], out: abc.Sequence[ArrayT] | None = None
+) -> tuple[ArrayT, ...]: ...
 @overload
-def contiguous(views: Array, out: Array | None = None) -> Array: ...
-@speaks_as("contiguous")
-def contiguous(views: Array, out: Array | None = None) -> Array:
-    """Make dense copies of strided views, all in one launch.
+def contiguous(views: ArrayT, out: ArrayT | None = None) -> ArrayT: ...
+@prefixes_errors("contiguous")
+def contiguous(views: Any, out: Any = None) -> Any:
+    """Return dense copies of strided views, all made in one launch per kind of view.
 
     Parameters
     ----------
     views : array, or list or tuple of arrays
         Arrays of any strides, such as ``x[::-1, 2:9:3]`` or ``y.T``.
     out : array, or list or tuple of arrays, optional
-        As many arrays to write to instead of fresh ones.
+        One per view, written in place and returned.
 
     Returns
     -------
@@ -190,8 +199,10 @@ def contiguous(views: Array, out: Array | None = None) -> Array:
 
     Raises
     ------
-    TypeError, ValueError
-        Something that is no array, or an ``out`` that does not fit.
+    TypeError
+        A view is not an array, or ``out`` has another library or dtype.
+    ValueError
+        ``out`` does not fit: another length, shape or device, read-only, or overlapping.
 
     Examples
     --------
@@ -199,6 +210,6 @@ def contiguous(views: Array, out: Array | None = None) -> Array:
     >>> x = np.arange(6).reshape(2, 3)
     >>> a, b = gs.contiguous([x[::-1], x.T])
     """
-    if isinstance(views, (list, tuple, SequenceOfArrays)):
+    if isinstance(views, (list, tuple, Sequence)):
         return tuple(deliver([View.of(view, "views") for view in views], True, out))
     return deliver_one(View.of(views, "views"), True, out)

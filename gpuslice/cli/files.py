@@ -1,46 +1,47 @@
-"""Arrays from and to .npy and .npz files: without pickle, text as fixed-width strings, written beside and renamed."""
+"""Arrays from and to .npy and .npz files: without pickle, text as fixed-width strings, files replaced as a whole."""
 
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections import abc
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
-from gpuslice.arrays import Array, dtype_name
+from gpuslice.dtypes import dtype_name
+from gpuslice.libraries import Array
 
 _LONGEST_NAME = 255
 
 
 def read_array(path: str, dtype: str | None = None) -> Array:
-    """Read an array from a .npy file.
+    """Return the array in an .npy file.
 
     Parameters
     ----------
     path : str
     dtype : str, optional
-        What the items are, by ONNX name. NumPy writes a bfloat16 as two bytes of no type; only this tells.
+        ONNX name of the element type. NumPy writes a bfloat16 as two bytes without a type, so only this tells it.
 
     Raises
     ------
     OSError
-        No such file, or one that can't be read.
+        The file does not exist or cannot be read.
     ValueError
-        Not an .npy file, or one of pickled objects.
+        It is not an .npy file, or it holds pickled objects.
     TypeError
-        Of another dtype.
+        The array has another dtype.
     """
     array = _load(path)
     if not isinstance(array, np.ndarray):
         array.close()
-        raise ValueError(f"{path}: holds several arrays; one is wanted")
+        raise ValueError(f"{path}: holds several arrays; one is expected")
     return _typed(array, path, dtype)
 
 
 def read_arrays(paths: str, dtype: str | None = None) -> list[Array]:
-    """Read the arrays of a sequence: an .npz file in its order, or .npy files separated by commas; see `read_array`."""
+    """Return the arrays of a sequence: an .npz file in its order, or .npy files separated by commas."""
     if not paths:
         return []
     if paths.endswith(".npz"):
@@ -49,14 +50,14 @@ def read_arrays(paths: str, dtype: str | None = None) -> list[Array]:
 
 
 def write_array(path: str, array: Array) -> None:
-    """Write one array to a .npy file, whole or not at all."""
+    """Write one array to an .npy file. If that fails, an old file stays as it was."""
     with _replacing(path) as file:
         np.lib.format.write_array(file, _storable(array), allow_pickle=False)
 
 
-def write_arrays(path: str, arrays: Mapping[str, Array]) -> None:
-    """Write arrays by name to a .npz file, whole or not at all."""
-    # Not np.savez, which would take an array called "file" for its own argument.
+def write_arrays(path: str, arrays: abc.Mapping[str, Array]) -> None:
+    """Write arrays by name to an .npz file. If that fails, an old file stays as it was."""
+    # Not np.savez: it would take an array with the name "file" for its own argument.
     with _replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -73,17 +74,17 @@ def _load_all(path: str) -> list[tuple[str, Array]]:
         arrays = [(name, archive[name]) for name in archive.files]
     for name, array in arrays:
         if not isinstance(array, np.ndarray):
-            raise ValueError(f"{path}: must hold .npy files only; {name} is none")
+            raise ValueError(f"{path}: must hold only .npy files; {name} is not one")
     return arrays
 
 
 @contextmanager
-def _reading(path: str) -> Iterator[None]:
+def _reading(path: str) -> abc.Iterator[None]:
     try:
         yield
     except OSError as error:
         raise OSError(f"{path}: {error.strerror or error}") from None
-    except Exception as error:  # damaged files raise whatever their parsers do
+    except Exception as error:  # a damaged file raises any error of its parser
         reason = "text must be fixed-width strings" if "Object arrays" in str(error) else "not an .npy or .npz file"
         raise ValueError(f"{path}: cannot be read; {reason}") from None
 
@@ -109,8 +110,8 @@ def _storable(array: Array) -> Array:
 
 
 @contextmanager
-def _replacing(path: str) -> Iterator[IO[bytes]]:
-    """Open a file beside ``path`` that takes its place if the block ends well; links are followed."""
+def _replacing(path: str) -> abc.Iterator[IO[bytes]]:
+    """Open a new file beside ``path`` that replaces it if the block ends without an error. Links are followed."""
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
         raise OSError(f"{path}: cannot be written; not a regular file")

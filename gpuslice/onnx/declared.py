@@ -1,11 +1,11 @@
-"""What a model declares of its inputs and outputs, and whether a value is like that."""
+"""What a model declares for its inputs and outputs, and whether a value matches."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from onnx import TypeProto, ValueInfoProto
 
-from gpuslice.arrays import dtype_name
+from gpuslice.dtypes import dtype_name
 from gpuslice.engine import View
 from gpuslice.onnx.types import check_text, name_of_elem_type
 from gpuslice.sequence import Sequence, as_sequence
@@ -19,9 +19,10 @@ class Declared:
     ----------
     is_sequence : bool
     dtype : str
-        ONNX name; "" where the model says nothing.
+        ONNX name; "" if the model does not declare it.
     shape : tuple of (int, str or None), or None
-        Of the tensor or of each item; str for a symbol, None for a dimension or a rank that is not known.
+        Of the tensor, or of each item of the sequence. A dimension is str if it is a symbol, None if it is unknown; the
+        shape is None if the rank is unknown.
     """
 
     is_sequence: bool
@@ -30,42 +31,42 @@ class Declared:
 
     @classmethod
     def of(cls, entry: ValueInfoProto) -> "Declared":
-        """Read a declaration; ValueError for one that is neither tensor nor sequence of tensors."""
+        """Return a declaration; raise ValueError if it is neither a tensor nor a sequence of tensors."""
         kind = entry.type.WhichOneof("value")
         tensor = entry.type.sequence_type.elem_type if kind == "sequence_type" else entry.type
         inner = tensor.WhichOneof("value")
         if kind is not None and inner != "tensor_type":
-            raise ValueError(f"{entry.name!r} must be a tensor or a sequence of tensors; it is a {inner}")
+            raise ValueError(f"{entry.name!r} must be a tensor or a sequence of tensors; got {inner}")
         return cls(kind == "sequence_type", *_tensor(tensor.tensor_type))
 
     def check(self, value: Any, name: str) -> Any:
-        """Give a value that is as declared as a `View` or a `Sequence` of them.
+        """Return a value that matches, as a `View` or a `Sequence` of them.
 
         Raises
         ------
         TypeError
-            Neither array nor sequence, or of another dtype.
+            The value is neither an array nor a sequence, or has another dtype.
         ValueError
-            Of another shape.
+            It has another shape.
         """
         if not self.is_sequence:
             return self._check_tensor(View.of(value, f"input {name!r}"), name)
         sequence = as_sequence(value, self.dtype or "float32")
         if self.dtype and sequence.dtype != self.dtype:
             raise TypeError(f"input {name!r} must be a sequence of {self.dtype}; got {sequence.dtype}")
-        return Sequence.holding([self._check_tensor(View.of(item), name) for item in sequence], sequence.dtype)
+        return Sequence.of_items([self._check_tensor(View.of(item), name) for item in sequence], sequence.dtype)
 
     def check_output(self, value: Any, name: str) -> None:
-        """Refuse a value of another type than is declared; TypeError."""
+        """Raise TypeError if a value has another type than declared."""
         given = value.dtype if isinstance(value, Sequence) else dtype_name(value.dtype)
         if self.dtype and (given != self.dtype or isinstance(value, Sequence) != self.is_sequence):
             kinds = ["a sequence of " * sequence for sequence in (self.is_sequence, isinstance(value, Sequence))]
-            raise TypeError(f"output {name!r} is declared {kinds[0]}{self.dtype}; it is {kinds[1]}{given}")
+            raise TypeError(f"output {name!r} is declared as {kinds[0]}{self.dtype}; got {kinds[1]}{given}")
 
     def _check_tensor(self, view: View, name: str) -> View:
         given = dtype_name(view.dtype)
         if self.dtype and given != self.dtype:
-            raise TypeError(f"input {name!r} must be of {self.dtype}; got {given}")
+            raise TypeError(f"input {name!r} must have dtype {self.dtype}; got {given}")
         check_text(view.array, f"input {name!r}")
         if self.shape is not None and not _fits(view.shape, self.shape):
             shape = ", ".join("?" if dim is None else str(dim) for dim in self.shape)

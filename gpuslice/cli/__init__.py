@@ -1,0 +1,5 @@
+"""The command line; see `gpuslice.cli.main`."""
+
+from gpuslice.cli.main import main
+
+__all__ = ["main"]

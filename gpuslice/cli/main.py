@@ -1,0 +1,94 @@
+"""The command line: run a model, run one operator, show the configuration."""
+
+import argparse
+import sys
+from collections import abc
+from typing import NoReturn
+
+from gpuslice.config import describe_config
+
+_FAILED = 2
+_REFUSALS = (ImportError, IndexError, MemoryError, OSError, OverflowError, TypeError, ValueError)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"gpuslice: {message} (see {self.prog} --help)", file=sys.stderr)
+        raise SystemExit(_FAILED)
+
+
+def main(arguments: abc.Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Default: those of the process.
+
+    Returns
+    -------
+    int
+        The exit code: 0, or 2 after one line on standard error that says what was wrong.
+    """
+    given, extra = _parser().parse_known_args(arguments)
+    try:
+        if extra:
+            # argparse does not accept positional arguments after an option. Ours all hold an equals sign.
+            if given.command != "op" or any(word.startswith("-") for word in extra):
+                raise ValueError(f"unknown arguments: {' '.join(extra)}")
+            given.arguments += extra
+        given.run(given)
+    except _REFUSALS as error:
+        print(f"gpuslice: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
+        return _FAILED
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="gpuslice", description="Run ONNX's data-movement operators on files of arrays.")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    _add_run(commands.add_parser("run", help="run a model made of these operators"))
+    _add_operator(commands.add_parser("op", help="run one operator, such as Slice-13"))
+    commands.add_parser("info", help="show versions and devices").set_defaults(run=lambda _: print(describe_config()))
+    return parser
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="an .onnx file")
+    parser.add_argument(
+        "-i",
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="an .npy file; for a sequence an .npz file or .npy files separated by commas",
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="FILE.npz", help="the file for all outputs, by name")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.set_defaults(run=_run_model)
+
+
+def _add_operator(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("operator", metavar="OPERATOR-VERSION")
+    parser.add_argument(
+        "arguments",
+        nargs="*",
+        metavar="NAME=VALUE",
+        help="inputs and attributes: .npy files, or ints separated by commas; NAME:bfloat16=FILE names the type",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help=".npy, or .npz for several outputs; default: print")
+    parser.add_argument("--outputs", type=int, metavar="N", help="number of outputs of a Split without sizes")
+    parser.set_defaults(run=_run_operator)
+
+
+# The commands need the onnx package, `info` does not.
+def _run_model(given: argparse.Namespace) -> None:
+    from gpuslice.cli.run import run_model
+
+    run_model(given.model, given.input, given.output, given.device)
+
+
+def _run_operator(given: argparse.Namespace) -> None:
+    from gpuslice.cli.op import run_operator_command
+
+    run_operator_command(given.operator, given.arguments, given.outputs, given.output)

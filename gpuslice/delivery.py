@@ -1,0 +1,95 @@
+"""What ``copy=`` and ``out=`` ask for: fresh arrays, views, or the caller's arrays written in place."""
+
+from collections import abc
+
+import numpy as np
+
+from gpuslice import engine
+from gpuslice.engine import View
+from gpuslice.libraries import NUMPY, Array, device_of, library_of
+from gpuslice.overlap import check_disjoint
+
+
+def deliver(
+    views: abc.Sequence[View], copy: bool | None, out: abc.Sequence[Array] | None = None, *, one_block: bool = False
+) -> list[Array]:
+    """Return one array per view, following ``copy=``, ``out=`` and ``one_block=``.
+
+    Raises
+    ------
+    ValueError
+        ``copy`` is not True, False or None. ``copy=False``, but the library has no such view. ``out`` or ``one_block``
+        with ``copy`` other than True, or with each other. An array of ``out`` has another shape or device, is
+        read-only, or overlaps an input or another array of ``out``.
+    TypeError
+        An array of ``out`` has another library or dtype, or is immutable.
+    """
+    if one_block is not True and one_block is not False:
+        raise ValueError(f"one_block must be True, False or None; got {one_block!r}")
+    if copy is True and out is None and not one_block:
+        return engine.dense(views)
+    if copy is not True and copy is not False and copy is not None:
+        raise ValueError(f"copy must be True, False or None; got {copy!r}")
+    if out is None and not one_block:
+        return _as_views(views, copy)
+    if copy is not True:
+        raise ValueError(f"{'one_block' if out is None else 'out'} needs copy=True; got copy={copy}")
+    if out is None:
+        return engine.dense_in_one_block(views)
+    if one_block:
+        raise ValueError("one_block allocates the outputs itself; it cannot be combined with out")
+    _check_outs(views, out)
+    engine.copy_into(views, out)
+    return list(out)
+
+
+def deliver_one(view: View, copy: bool | None, out: Array | None = None) -> Array:
+    """Return one array, following ``copy=`` and ``out=``; see `deliver`."""
+    return deliver([view], copy, None if out is None else [out])[0]
+
+
+def _as_views(views: abc.Sequence[View], copy: bool | None) -> list[Array]:
+    if copy is False and not all(map(engine.gives_views, views)):
+        raise ValueError(f"copy=False is not possible: {views[0].library.name} cannot return this result as a view")
+    return [engine.read(view) for view in views]
+
+
+def _check_outs(views: abc.Sequence[View], outs: abc.Sequence[Array]) -> None:
+    if not isinstance(outs, (list, tuple)):
+        raise TypeError(f"out must be a list or tuple of arrays, one per output; got {type(outs).__name__}")
+    if len(outs) != len(views):
+        raise ValueError(f"out must hold {len(views)} arrays, one per output; got {len(outs)}")
+    for view, out in zip(views, outs, strict=True):
+        _check_out(view, out)
+    check_disjoint(list({id(view.array): view.array for view in views}.values()), outs)
+
+
+def _check_out(view: View, out: Array) -> None:
+    if (
+        type(out) is np.ndarray
+        and view.library is NUMPY
+        and out.dtype == view.dtype
+        and out.shape == view.region.shape
+        and out.flags.writeable
+        and 0 not in out.strides
+    ):
+        return  # most arrays, quickly
+    library = library_of(out, "out")
+    if library is not view.library:
+        raise TypeError(f"out must be an array of {view.library.name}; got one of {library.name}")
+    if not library.mutable:
+        raise TypeError(f"out cannot be written: arrays of {library.name} are immutable")
+    if isinstance(out, np.generic) or (isinstance(out, np.ndarray) and not out.flags.writeable):
+        raise ValueError("out must be writable; got a read-only array")
+    if isinstance(out, np.ndarray) and 0 in out.strides and out.size and _repeats(out):
+        raise ValueError("out must not hold one item in several places; got an array with a stride of 0")
+    if out.dtype != view.dtype:
+        raise TypeError(f"out must have dtype {view.dtype}; got {out.dtype}")
+    if tuple(out.shape) != view.shape:
+        raise ValueError(f"out must have shape {view.shape}; got {tuple(out.shape)}")
+    if device_of(out) != view.device:
+        raise ValueError(f"out must be on device {view.device}; got {device_of(out)}")
+
+
+def _repeats(out: Array) -> bool:
+    return any(n > 1 and step == 0 for n, step in zip(out.shape, out.strides, strict=True))

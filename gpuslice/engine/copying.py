@@ -1,0 +1,98 @@
+"""Copies any number of views: to fresh dense arrays, to one allocation, or into arrays of the caller."""
+
+from collections import abc
+from functools import cache
+from itertools import accumulate
+from math import prod
+from typing import Protocol
+
+from gpuslice.dtypes import itemsize
+from gpuslice.engine import generic
+from gpuslice.engine.choice import small_numpy_arrays
+from gpuslice.engine.trace import Launch, is_tracing, record_allocation, record_launch
+from gpuslice.engine.views import Joined, View
+from gpuslice.libraries import Array
+
+# CuPy's pool rounds allocations to it, so that outputs in one block are aligned like separate ones.
+_BLOCK_ALIGNMENT = 512
+
+
+class Executor(Protocol):
+    """What copies between arrays of a library."""
+
+    def copy(self, pairs: abc.Sequence[tuple[View, View]], /) -> None:
+        """Copy each source view to its target view, which has the same shape."""
+
+
+def dense(values: abc.Sequence[View | Joined]) -> list[Array]:
+    """Return a fresh C-contiguous copy of each value, in its library, dtype and device."""
+    arrays = small_numpy_arrays(values)
+    if arrays is not None:
+        return [_numpy_copy(array) for array in arrays]
+    # An empty array that is written, never asarray(copy=True), which keeps Fortran order.
+    targets = [_allocate(value) if value.library.mutable else None for value in values]
+    copy_into(values, targets)
+    return [generic.read(value) if target is None else target for value, target in zip(values, targets, strict=True)]
+
+
+def dense_in_one_block(views: abc.Sequence[View]) -> list[Array]:
+    """Return what `dense` does for views of one array, but take all results from one allocation."""
+    if not views or not views[0].library.mutable:
+        return dense(views)
+    targets = _allocate_block(views)
+    copy_into(views, targets)
+    return targets
+
+
+def copy_into(values: abc.Sequence[View | Joined], targets: abc.Sequence[Array | None]) -> None:
+    """Copy each value into its target, an array of its shape. Values with target None are left out."""
+    pairs: dict[str, list[tuple[View, View]]] = {}
+    for value, target in zip(values, targets, strict=True):
+        if target is not None:
+            pairs.setdefault(value.library.executor, []).extend(value.pairs(target))
+    for name, members in pairs.items():
+        _executor(name).copy(members)
+
+
+@cache
+def _executor(name: str) -> Executor:
+    """Return an executor by its name in the table of libraries; CUDA's is imported when it is first needed."""
+    if name == "host":
+        from gpuslice.engine.host import HOST_EXECUTOR
+
+        return HOST_EXECUTOR
+    if name == "cuda":
+        from gpuslice.engine.cuda import CUDA_EXECUTOR
+
+        return CUDA_EXECUTOR
+    return generic
+
+
+def _numpy_copy(array: Array) -> Array:
+    copied = array.copy()
+    if is_tracing():
+        record_allocation(copied.nbytes)
+        if copied.size:
+            record_launch(Launch("numpy", "copy", None, None, copied.nbytes, copied.nbytes))
+    return copied
+
+
+def _allocate(value: View | Joined) -> Array:
+    target = value.library.empty(value.shape, value.dtype, value.array)
+    if is_tracing():
+        record_allocation(prod(value.shape) * itemsize(target.dtype))
+    return target
+
+
+def _allocate_block(views: abc.Sequence[View]) -> list[Array]:
+    first = views[0]
+    size = itemsize(first.dtype)
+    unit = max(1, _BLOCK_ALIGNMENT // max(1, size))
+    ends = list(accumulate(-(-prod(view.shape) // unit) * unit for view in views))
+    block = first.library.empty((ends[-1],), first.dtype, first.array)
+    if is_tracing():
+        record_allocation(ends[-1] * size)
+    return [
+        first.xp.reshape(block[start : start + prod(view.shape)], view.shape)
+        for start, view in zip([0, *ends[:-1]], views, strict=True)
+    ]

@@ -1,0 +1,159 @@
+"""Copies by planned kernel launches: what the host and CUDA executors share. Plans are cached."""
+
+from abc import ABC, abstractmethod
+from collections import abc
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
+
+from gpuslice.dtypes import itemsize
+from gpuslice.engine import generic
+from gpuslice.engine.packing import Packed
+from gpuslice.engine.plan import MAX_CHANNELS, VECTOR, Launch, Part, plan
+from gpuslice.engine.trace import Launch as TracedLaunch
+from gpuslice.engine.trace import is_tracing, record_launch
+from gpuslice.engine.views import View
+from gpuslice.libraries import Array
+from gpuslice.rules import Region
+
+# A plan of many parts holds megabytes, so fewer of them are cached.
+_FEW_PARTS = 64
+
+Pairs: TypeAlias = abc.Sequence[tuple[View, View]]
+# Source strides, target strides and shape of a part.
+_Geometry: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+class ReadyLaunch(NamedTuple):
+    """A packed launch with the addresses filled in.
+
+    Attributes
+    ----------
+    packed : Packed
+    parameters : bytes
+    size : int
+        Bytes that it moves.
+    """
+
+    packed: Packed
+    parameters: bytes
+    size: int
+
+
+class KernelExecutor(ABC):
+    """Copies views by kernels, and what kernels cannot move by assignment.
+
+    Attributes
+    ----------
+    name : str
+        As a trace shows it.
+    fallback : (str, str)
+        Executor and kernel, as a trace shows copies by assignment.
+    """
+
+    name: str
+    fallback: tuple[str, str]
+
+    def __init__(self) -> None:
+        self._plans = lru_cache(maxsize=512)(self._plan)
+        self._plans_of_many = lru_cache(maxsize=8)(self._plan)
+
+    @abstractmethod
+    def pointer(self, array: Array) -> int:
+        """Return the address of an array's first item."""
+
+    @abstractmethod
+    def pack(self, launch: Launch, parts: abc.Sequence[Part], size: int) -> list[Packed]:
+        """Return the parameters of a launch that moves ``size`` bytes, without addresses.
+
+        The addresses of ``parts`` are reduced to their position in a vector.
+        """
+
+    @abstractmethod
+    def kernel(self, packed: Packed) -> Any:
+        """Return the kernel of a launch, for `launch`. It is compiled if it is not yet."""
+
+    @abstractmethod
+    def launch(self, kernel: Any, ready: ReadyLaunch) -> None:
+        """Launch a kernel."""
+
+    def copy(self, pairs: Pairs) -> None:
+        """Copy each source view to its target view, which has the same shape."""
+        taken: dict[int, list[tuple[View, View]]] = {}
+        left = []
+        for source, target in pairs:
+            if _moves_bits(source, target):
+                # Kernels know of a dtype nothing except its size.
+                taken.setdefault(itemsize(source.dtype), []).append((source, target))
+            else:
+                left.append((source, target))
+        generic.copy(left, *self.fallback)
+        for size, members in taken.items():
+            self.copy_same_size(members, size)
+
+    def copy_same_size(self, pairs: Pairs, size: int) -> None:
+        """Copy pairs whose items have ``size`` bytes, all in one memory."""
+        ready, left = self._prepare(pairs, size)
+        # All kernels before the first copy: if one does not compile, every target is as it was.
+        kernels = [self.kernel(launch.packed) for launch in ready]
+        generic.copy(left, *self.fallback)
+        for kernel, launch in zip(kernels, ready, strict=True):
+            self.launch(kernel, launch)
+            if is_tracing():
+                packed, moved = launch.packed, launch.size
+                record_launch(TracedLaunch(self.name, packed.launch.name, VECTOR, packed.blocks, moved, moved))
+
+    def _prepare(self, pairs: Pairs, size: int) -> tuple[list[ReadyLaunch], list[tuple[View, View]]]:
+        """Return the launches, and the pairs that kernels cannot move."""
+        sources, targets, geometry = [], [], []
+        array, base = None, 0
+        for source, target in pairs:
+            if source.array is not array:  # the parts of a split share one array
+                array, base = source.array, self.pointer(source.array)
+            offset, source_strides = _offset_and_strides(source.region, source.array.strides)
+            sources.append(base + offset)
+            offset, target_strides = _offset_and_strides(target.region, target.array.strides)
+            targets.append(self.pointer(target.array) + offset)
+            geometry.append((source_strides, target_strides, source.region.shape))
+        in_vector = tuple([target % VECTOR for target in targets])
+        plans = self._plans if len(pairs) <= _FEW_PARTS else self._plans_of_many
+        planned, left = plans(size, tuple(geometry), _alignment(sources), in_vector)
+        ready = [ReadyLaunch(packed, packed.fill(sources, targets), moved) for packed, moved in planned]
+        return ready, [pairs[i] for i in left]
+
+    def _plan(
+        self, size: int, geometry: tuple[_Geometry, ...], sources: tuple[int, ...], targets: tuple[int, ...]
+    ) -> tuple[list[tuple[Packed, int]], list[int]]:
+        """Return packed launches with the bytes they move, and the parts that kernels cannot move."""
+        parts = [
+            Part(source, strides, target, target_strides, shape)
+            for source, target, (strides, target_strides, shape) in zip(sources, targets, geometry, strict=True)
+        ]
+        launches, left = plan(parts, size)
+
+        def moved(launch: Launch) -> int:
+            return sum(prod(parts[i].shape) for i in launch.parts) * size
+
+        packed = [one for launch in launches for one in self.pack(launch, parts, moved(launch))]
+        return [(one, moved(one.launch)) for one in packed], left
+
+
+def _moves_bits(source: View, target: View) -> bool:
+    """Return whether a copy moves bits unchanged, none of them references to objects."""
+    dtype, written = source.array.dtype, target.array.dtype
+    return (dtype is written or dtype == written) and not dtype.hasobject and dtype.itemsize > 0
+
+
+@lru_cache(maxsize=1 << 14)
+def _offset_and_strides(region: Region, strides: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    """Return the bytes from an array's first item to a region's first item, and the region's byte strides."""
+    offset = sum(first * stride for first, stride in zip(region.first, strides, strict=True))
+    return offset, tuple([stride * step for stride, step in zip(strides, region.step, strict=True)])
+
+
+def _alignment(sources: abc.Sequence[int]) -> tuple[int, ...]:
+    """Return all that a plan depends on of source addresses: their position in a vector, and the distances of a few."""
+    if len(sources) > MAX_CHANNELS:
+        return tuple([source % VECTOR for source in sources])
+    base = sources[0] - sources[0] % VECTOR
+    return tuple([source - base for source in sources])

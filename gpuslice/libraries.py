@@ -1,0 +1,159 @@
+"""What is known of each array library, one row per library. All code that depends on the library asks here.
+
+A library that is not in the table works through the Array API standard alone: see `_UNKNOWN`.
+"""
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any, Literal, TypeAlias, TypeGuard, TypeVar
+
+import array_api_compat
+import numpy as np
+
+from gpuslice.dtypes import DType
+
+# The Array API standard names no common base class of arrays.
+Array: TypeAlias = Any
+ArrayT = TypeVar("ArrayT")
+
+Shape: TypeAlias = tuple[int, ...]
+Address: TypeAlias = Callable[[Array], int]
+
+
+def address_of_numpy(array: Array) -> int:
+    """Return the address of a NumPy array's first item."""
+    try:
+        # The fastest way by far, but only for contiguous writable arrays. Most are.
+        return ctypes.addressof(_Byte.from_buffer(array))
+    except (TypeError, ValueError, BufferError):
+        start: int = array.__array_interface__["data"][0]
+        return start
+
+
+def _address_of_cupy(array: Array) -> int:
+    return int(array.data.ptr)
+
+
+def _address_of_torch(array: Array) -> int:
+    return int(array.data_ptr())
+
+
+def _strides_of_torch(array: Array) -> Shape:
+    size = array.element_size()
+    return tuple([step * size for step in array.stride()])
+
+
+def _byte_strides(array: Array) -> Shape:
+    return tuple(array.strides)
+
+
+_Byte = ctypes.c_char
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What is known of a library.
+
+    Attributes
+    ----------
+    mutable : bool
+        Arrays can be written in place.
+    views : bool
+        Indexing by slices gives views that share memory with the array.
+    negative_steps : bool
+        Indexing takes negative steps.
+    executor : {"host", "cuda", "generic"}
+        Which module of `gpuslice.engine` copies.
+    address, strides : callable or None
+        Return the address of the first item and the strides in bytes. None: DLPack has to be asked.
+    """
+
+    mutable: bool = True
+    views: bool = False
+    negative_steps: bool = True
+    executor: Literal["host", "cuda", "generic"] = "generic"
+    address: Address | None = None
+    strides: Callable[[Array], Shape] | None = None
+
+
+# By the name of the package that defines the arrays.
+_ROWS = {
+    "numpy": _Row(views=True, executor="host", address=address_of_numpy, strides=_byte_strides),
+    "cupy": _Row(views=True, executor="cuda", address=_address_of_cupy, strides=_byte_strides),
+    "array_api_strict": _Row(views=True),
+    "torch": _Row(views=True, negative_steps=False, address=_address_of_torch, strides=_strides_of_torch),
+    "jax": _Row(mutable=False),
+    "dask": _Row(mutable=False),
+}
+_UNKNOWN = _Row()
+
+
+@dataclass(frozen=True, eq=False)
+class Library(_Row):
+    """An array library that is in use: its row of the table and its Array API namespace.
+
+    Attributes
+    ----------
+    name : str
+        As messages show it, such as "numpy" or "jax.numpy".
+    xp : module
+    """
+
+    name: str = ""
+    xp: ModuleType = np
+
+    def empty(self, shape: Shape, dtype: DType, beside: Array) -> Array:
+        """Return a new C-contiguous array on the device of ``beside``."""
+        if self is NUMPY:  # whose standard form, with device=, takes longer than a small copy
+            return np.empty(shape, dtype)
+        return self.xp.empty(shape, dtype=dtype, device=array_api_compat.device(beside))
+
+
+def _library(xp: ModuleType) -> Library:
+    name = xp.__name__.removeprefix("array_api_compat.")
+    row = _ROWS.get(name.partition(".")[0], _UNKNOWN)
+    return Library(**vars(row), name=name, xp=xp)
+
+
+# NumPy 2 follows the standard itself; array_api_compat's wrapper of it takes longer to import than all else here.
+NUMPY = _library(np)
+_by_namespace = cache(_library)
+
+
+def is_array(value: object) -> TypeGuard[Array]:
+    """Return whether ``value`` is an array of a library that follows the Array API standard."""
+    return type(value) is np.ndarray or bool(array_api_compat.is_array_api_obj(value))
+
+
+def library_of(array: Array, argument: str) -> Library:
+    """Return the library of an array.
+
+    Raises
+    ------
+    TypeError
+        ``array`` is not an array, or it is a masked array.
+    """
+    if type(array) is np.ndarray:
+        return NUMPY
+    if not is_array(array):
+        raise TypeError(f"{argument} must be an array; got {type(array).__name__}")
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{argument} must not be a masked array, since its mask would be lost; got MaskedArray")
+    if isinstance(array, (np.ndarray, np.generic)):
+        return NUMPY
+    return _by_namespace(array_api_compat.array_namespace(array))
+
+
+def plain_array(array: Array) -> Array:
+    """Return a NumPy scalar, memory map or other subclass as an ndarray without a copy; other arrays unchanged."""
+    if type(array) is not np.ndarray and isinstance(array, (np.ndarray, np.generic)):
+        return np.asarray(array)
+    return array
+
+
+def device_of(array: Array) -> object:
+    """Return the device of an array, as its library names it."""
+    return "cpu" if isinstance(array, np.ndarray) else array_api_compat.device(array)

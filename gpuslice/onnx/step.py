@@ -1,0 +1,77 @@
+"""A node of a graph, checked and ready to run."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from onnx import NodeProto
+
+from gpuslice.errors import error_prefix
+from gpuslice.onnx.evaluate import apply, check_attributes, check_input_count, check_outputs
+from gpuslice.onnx.node import read_attributes, version_of
+from gpuslice.versions import Input, Version
+
+
+@dataclass(frozen=True)
+class Step:
+    """A node ready to run.
+
+    Attributes
+    ----------
+    node : str
+        The node's name, or its position such as "#3".
+    version : Version or None
+        None for Identity.
+    inputs, outputs : tuple of str
+        Names of values; "" for one that is omitted.
+    attributes : dict
+    """
+
+    node: str
+    version: Version | None
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, node: NodeProto, name: str, opset: int) -> "Step":
+        """Return the step of a node; raise ValueError if its version does not allow it."""
+        inputs = tuple(node.input)
+        while inputs and not inputs[-1]:
+            inputs = inputs[:-1]
+        version = None if node.op_type == "Identity" else version_of(node, opset)
+        step = cls(name, version, inputs, tuple(node.output))
+        with error_prefix(step.label):
+            step.attributes.update(_checked(step, read_attributes(node)))
+        return step
+
+    @property
+    def operator(self) -> str:
+        """Operator and version, such as Slice-13."""
+        return self.version.name if self.version else "Identity"
+
+    @property
+    def label(self) -> str:
+        """The step as messages show it."""
+        return f"{self.operator} (node {self.node})"
+
+    def input(self, position: int) -> Input | None:
+        """Return what the version says of an input; None for Identity."""
+        return self.version.input(position) if self.version else None
+
+    def run(self, inputs: list[Any]) -> list[Any]:
+        """Return the outputs for the inputs, not yet copied."""
+        if self.version is None:
+            return inputs
+        with error_prefix(self.label):
+            return apply(self.version, inputs, self.attributes, len(self.outputs))
+
+
+def _checked(step: Step, attributes: dict[str, Any]) -> dict[str, Any]:
+    if step.version is None:
+        if len(step.inputs) != 1 or len(step.outputs) != 1 or attributes:
+            raise ValueError("must have one input, one output and no attributes")
+        return {}
+    checked = check_attributes(step.version, attributes)
+    check_outputs(step.version, len(step.outputs))
+    check_input_count(step.version, [bool(name) for name in step.inputs])
+    return checked
