@@ -120,7 +120,7 @@ class Graph:
         return values[name]
 
     def _names_moved(self) -> set[str]:
-        """Return the names of values whose items may reach an output. Bounds and positions, which do not, stay on the host."""
+        """Return the names of values whose items may reach an output. Bounds and positions stay on the host."""
         moved = set(self.outputs)
         for step in reversed(self._steps):
             for position, name in enumerate(step.inputs):
