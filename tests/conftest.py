@@ -1,26 +1,22 @@
-"""Fixtures: the array libraries that the suite runs on."""
+"""Fixtures, the gpu mark, and one line per reason for the tests that were skipped."""
 
-import importlib
+from collections import Counter
 
 import pytest
+from libraries import WHOLE_SUITE
 
+pytest.register_assert_rewrite("helpers")
 pytest_plugins = ["cuda_on_cpu.plugin"]  # --cuda-on-cpu
 
-LIBRARIES = [
-    pytest.param("numpy", id="numpy"),
-    pytest.param("array_api_strict", id="strict"),
-    pytest.param("cupy", id="cupy", marks=pytest.mark.gpu),
-]
 
-
-@pytest.fixture(params=LIBRARIES)
+@pytest.fixture(params=[library.param for library in WHOLE_SUITE])
 def xp(request):
     """The namespace of each array library in turn."""
-    return importlib.import_module(request.param)
+    return request.param.xp
 
 
 def pytest_runtest_setup(item):
-    """Skip the gpu tests where there is no GPU, with the reason."""
+    """Skip the gpu tests if there is no GPU, and say why."""
     if item.get_closest_marker("gpu"):
         try:
             import cupy
@@ -28,3 +24,12 @@ def pytest_runtest_setup(item):
             pytest.skip("CuPy is not installed")
         if not cupy.cuda.is_available():
             pytest.skip("no CUDA device: cupy.cuda.is_available() is False")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print one line per reason for which tests were skipped: pytest's own list has one per place as well."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", ())
+    )
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count} skipped: {reason}")

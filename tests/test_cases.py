@@ -1,11 +1,14 @@
 """Every worked case, through run_node, on each library and with its inputs in every memory layout."""
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
-from arrays import LAYOUTS, assert_same, decode, to_numpy
+from helpers import LAYOUTS, assert_same
+from libraries import WHOLE_SUITE, make, to_numpy
 from onnx import AttributeProto, helper
 
 import gpuslice as gs
@@ -17,8 +20,44 @@ INVALID = [case for case in CASES if case["expected"] is None]
 BUILTIN = {"ValueError": ValueError, "TypeError": TypeError, "IndexError": IndexError}
 
 
+def dtypes_of(tensors):
+    """Return the dtypes of tensors, which may be omitted or sequences of tensors."""
+    dtypes = set()
+    for tensor in filter(None, tensors):
+        dtypes |= dtypes_of(tensor["seq"]) if "seq" in tensor else {tensor["dtype"]}
+    return dtypes
+
+
+def on_each_library(cases):
+    """Return parameters: each case with each library that has its dtypes."""
+    return [
+        pytest.param(
+            case, library, id=f"{library.name}-{case['id']}-{case['op']}-{case['version']}", marks=library.marks
+        )
+        for library in WHOLE_SUITE
+        for case in cases
+        if library.lacks.isdisjoint(dtypes_of(case["inputs"]))
+    ]
+
+
+def decode(tensor):
+    """Return the tensor of a case as a NumPy array or a Sequence, and None as None."""
+    if tensor is None:
+        return None
+    if "seq" in tensor:
+        return gs.Sequence([decode(item) for item in tensor["seq"]], tensor["dtype"])
+    name, data = tensor["dtype"], tensor["data"]
+    if name == "string":
+        return np.array(data, dtype=object).reshape(tensor["shape"])
+    if name.startswith("complex"):
+        data = [complex(*pair) for pair in data]
+    elif "float" in name:
+        data = [float(item) for item in data]
+    return np.array(data, dtype=getattr(ml_dtypes, name, name)).reshape(tensor["shape"])
+
+
 def node_of(case):
-    """Make the node of a case."""
+    """Return the node of a case."""
     inputs = ["" if tensor is None else f"input_{i}" for i, tensor in enumerate(case["inputs"])]
     wanted = case["expected"] or [True] * case["n_outputs"]
     outputs = ["" if tensor is None else f"output_{i}" for i, tensor in enumerate(wanted)]
@@ -29,19 +68,20 @@ def node_of(case):
     return node
 
 
-def in_library(value, xp, layout):
-    """Lay a decoded value out and hand it to a library, which may refuse its dtype."""
-    if value is None:
-        return None
-    if isinstance(value, gs.Sequence):
-        return gs.Sequence([in_library(item, xp, layout) for item in value], value.dtype)
-    laid_out = LAYOUTS[layout](value)
-    if xp.__name__ == "numpy":
-        return laid_out
-    try:
-        return xp.asarray(laid_out)
-    except (TypeError, ValueError):  # CuPy raises the latter
-        pytest.skip(f"{xp.__name__} has no {value.dtype}")
+def inputs_of(case, xp, layout="plain"):
+    """Return the inputs of a case as values of a library, from NumPy arrays in a layout."""
+
+    def placed(value):
+        if isinstance(value, gs.Sequence):
+            return gs.Sequence(map(placed, value), value.dtype)
+        return None if value is None else make(xp, LAYOUTS[layout](value))
+
+    return [placed(decode(tensor)) for tensor in case["inputs"]]
+
+
+def items_of(values):
+    """Return the items of all arrays among some values as text, which NaN does not make unequal."""
+    return repr([to_numpy(v).tolist() for v in values if v is not None and not isinstance(v, gs.Sequence)])
 
 
 def assert_result(actual, expected, xp):
@@ -55,32 +95,38 @@ def assert_result(actual, expected, xp):
         for item, wanted in zip(actual, expected, strict=True):
             assert_result(item, wanted, xp)
     else:
-        numbers = expected if xp.__name__ == "numpy" else xp.asarray(expected)
-        assert_same(actual, expected, like=numbers)
+        assert_same(actual, expected, like=make(xp, expected))
 
 
-def ids(cases):
-    return [f"{case['id']}-{case['op']}-{case['version']}" for case in cases]
+@contextmanager
+def noted(text):
+    """Add a text to an error in the block."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(text)
+        raise
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("case", VALID, ids=ids(VALID))
-def test_valid(case, layout, xp):
-    inputs = [in_library(decode(tensor), xp, layout) for tensor in case["inputs"]]
-    before = [to_numpy(value).tolist() for value in inputs if value is not None and not isinstance(value, gs.Sequence)]
-    results = run_node(node_of(case), inputs, opset=case["version"])
-    assert len(results) == case["n_outputs"]
-    for actual, expected in zip(results, map(decode, case["expected"]), strict=True):
-        # SequenceLength counts in NumPy where there is no tensor to take the library from.
-        lonely = case["op"] == "SequenceLength" and not len(inputs[0])
-        assert_result(actual, expected, np if lonely else xp)
-    after = [to_numpy(value).tolist() for value in inputs if value is not None and not isinstance(value, gs.Sequence)]
-    assert repr(before) == repr(after)
+@pytest.mark.parametrize(("case", "library"), on_each_library(VALID))
+def test_valid(case, library):
+    xp = library.xp
+    for layout in LAYOUTS:
+        with noted(f"layout: {layout}"):
+            inputs = inputs_of(case, xp, layout)
+            before = items_of(inputs)
+            results = run_node(node_of(case), inputs, opset=case["version"])
+            assert len(results) == case["n_outputs"]
+            for actual, expected in zip(results, map(decode, case["expected"]), strict=True):
+                # SequenceLength counts in NumPy if there is no tensor to take the library from.
+                lonely = case["op"] == "SequenceLength" and not len(inputs[0])
+                assert_result(actual, expected, np if lonely else xp)
+            assert items_of(inputs) == before
 
 
-@pytest.mark.parametrize("case", INVALID, ids=ids(INVALID))
-def test_invalid(case, xp):
-    inputs = [in_library(decode(tensor), xp, "plain") for tensor in case["inputs"]]
+@pytest.mark.parametrize(("case", "library"), on_each_library(INVALID))
+def test_invalid(case, library):
+    inputs = inputs_of(case, library.xp)
     with pytest.raises(BUILTIN[case["raises"]]) as raised:
         run_node(node_of(case), inputs, opset=case["version"])
     assert type(raised.value) is BUILTIN[case["raises"]]

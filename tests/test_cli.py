@@ -8,7 +8,7 @@ import zipfile
 import ml_dtypes
 import numpy as np
 import pytest
-from arrays import assert_same
+from helpers import assert_same
 from onnx import TensorProto, helper, numpy_helper, save
 
 from gpuslice.cli import main

@@ -5,8 +5,7 @@ import threading
 import ml_dtypes
 import numpy as np
 import pytest
-from arrays import assert_same
-from test_engine import items
+from helpers import assert_same, items
 
 import gpuslice as gs
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from arrays import assert_same
+from helpers import assert_same
 from onnx import helper
 
 import gpuslice as gs

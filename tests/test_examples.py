@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from arrays import assert_same
+from helpers import assert_same
 
 from gpuslice.cli import main
 

@@ -6,14 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers import MODULES
 
 import gpuslice
 
-PACKAGE = Path(gpuslice.__file__).parent
-MODULES = {
-    ".".join(("gpuslice", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
-    for path in PACKAGE.rglob("*.py")
-}
 # From the bottom up. A module imports only from lower rooms, or its own.
 ROOMS = [
     {"gpuslice.rules", "gpuslice.errors", "gpuslice.dtypes"},
@@ -44,7 +40,7 @@ def imports(path):
 
 
 def room(module):
-    """Give how high up a module is."""
+    """Return the height of a module's room."""
     return next(
         height for height, names in enumerate(ROOMS) for name in names
         if module == name or (name != "gpuslice" and module.startswith(f"{name}."))
@@ -87,3 +83,15 @@ def test_star_import_leaves_the_builtin_slice():
     assert "slice" not in names
     assert {"split", "contiguous", "Sequence", "trace"} <= set(names)
     assert gpuslice.slice is not slice
+
+
+TESTS = Path(__file__).parent
+
+
+def test_no_test_imports_from_another():
+    paths = list(TESTS.rglob("*.py"))
+    modules = {path.stem for path in paths if path.name.startswith("test_")}
+    assert "test_layering" in modules
+    for path in paths:
+        imported = {name.rpartition(".")[2] for name in imports(path)}
+        assert not imported & modules, f"{path.relative_to(TESTS)} imports {imported & modules}"

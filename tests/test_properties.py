@@ -1,12 +1,11 @@
 """Random slices and splits of random arrays against an oracle in plain Python, element by element."""
 
-import itertools
-
 import numpy as np
 import pytest
-from arrays import LAYOUTS, assert_same
+from helpers import LAYOUTS, assert_same, pick
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from libraries import make
 
 import gpuslice as gs
 from gpuslice.engine import choice
@@ -57,16 +56,6 @@ def walk(dim, start, end, step):
     return taken
 
 
-def pick(array, taken):
-    """Give the items at every combination of positions, one by one."""
-    picked = np.empty([len(positions) for positions in taken], array.dtype)
-    for target, source in zip(
-        itertools.product(*(range(len(positions)) for positions in taken)), itertools.product(*taken), strict=True
-    ):
-        picked[target] = array[source]
-    return picked
-
-
 @PROPERTY
 @given(case=slices(), dtype=st.sampled_from(DTYPES), layout=st.sampled_from(sorted(LAYOUTS)))
 def test_slice(case, dtype, layout, xp):
@@ -75,7 +64,7 @@ def test_slice(case, dtype, layout, xp):
     taken = [list(range(dim)) for dim in shape]
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         taken[axis] = walk(shape[axis], start, end, step)
-    data = array if xp is np else xp.asarray(array)
+    data = make(xp, array)
     assert_same(gs.slice(data, starts, ends, axes, steps), pick(array, taken), like=data)
     assert_same(gs.slice(data, starts, ends, axes, steps, copy=None), pick(array, taken), like=data)
 
@@ -90,7 +79,7 @@ def test_split(sizes, others, data, xp):
     axis = data.draw(st.integers(0, len(others)))
     shape = (*others[:axis], sum(sizes), *others[axis:])
     array = numbers(shape, "int16")
-    given_array = array if xp is np else xp.asarray(array)
+    given_array = make(xp, array)
     one_block = data.draw(st.booleans())
     parts = gs.split(given_array, sizes, axis=axis - data.draw(st.sampled_from([0, len(shape)])), one_block=one_block)
     start = 0
@@ -108,7 +97,7 @@ def test_concat_undoes_split_to_sequence(sizes, rank, data, xp):
     shape = [2] * rank
     shape[axis] = sum(sizes)
     array = numbers(shape, "float32")
-    given_array = array if xp is np else xp.asarray(array)
+    given_array = make(xp, array)
     assert_same(
         gs.concat_from_sequence(gs.split_to_sequence(given_array, sizes, axis=axis), axis=axis), array, given_array
     )

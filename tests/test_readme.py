@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import MODULES, model, node
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
-from test_layering import MODULES
-from test_onnx import model, node
 
 from gpuslice.onnx import Graph
 

@@ -5,15 +5,12 @@ import collections.abc
 import ml_dtypes
 import numpy as np
 import pytest
-from arrays import assert_same, to_numpy
+from helpers import assert_same
+from libraries import make, to_numpy
 
 import gpuslice as gs
 
 A, B, C = np.arange(3, dtype=np.float32), np.ones((2, 2), np.float32), np.array(7, np.float32)
-
-
-def make(xp, *arrays):
-    return [array if xp is np else xp.asarray(array) for array in arrays]
 
 
 def test_sequence_is_an_immutable_sequence_of_references():
@@ -72,7 +69,7 @@ def test_operators_take_sequences_lists_and_tuples_only(seq):
 
 
 def test_insert_and_erase_move_references(xp):
-    a, b, c = make(xp, A, B, C)
+    a, b, c = (make(xp, array) for array in (A, B, C))
     for seq in ([a, b], (a, b), gs.Sequence([a, b])):
         with gs.trace() as t:
             front, end, last = gs.sequence_insert(seq, c, 0), gs.sequence_insert(seq, c), gs.sequence_insert(seq, c, 2)
@@ -94,7 +91,7 @@ def test_insert_into_a_plain_empty_list_takes_the_dtype():
 
 
 def test_sequence_at_copies(xp):
-    a, b = make(xp, A.copy(), B.copy())
+    a, b = make(xp, A.copy()), make(xp, B.copy())
     result = gs.sequence_at([a, b], -1)
     assert_same(result, B, like=b)
     result[...] = xp.zeros_like(result)
@@ -132,7 +129,7 @@ def test_other_positions_are_refused(position, error):
 
 
 def test_length_is_a_0_d_int64(xp):
-    a, b = make(xp, A, B)
+    a, b = make(xp, A), make(xp, B)
     assert_same(gs.sequence_length([a, b]), np.array(2), like=xp.asarray(2))
     assert_same(gs.sequence_length([]), np.array(0))
 
@@ -172,7 +169,7 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4)
     ],
 )
 def test_split_to_sequence(arguments, shapes, xp):
-    (x,) = make(xp, X)
+    x = make(xp, X)
     seq = gs.split_to_sequence(x, **arguments)
     assert seq.dtype == "float32"
     assert [item.shape for item in seq] == shapes
@@ -204,7 +201,7 @@ def test_split_to_sequence_errors(arguments, error, message):
 @pytest.mark.parametrize("axis", range(-3, 3))
 @pytest.mark.parametrize("new_axis", [0, 1, False, True])
 def test_concat_from_sequence(axis, new_axis, xp):
-    items = make(xp, X, X[::-1, ::-1], X + 1)
+    items = [make(xp, array) for array in (X, X[::-1, ::-1], X + 1)]
     if axis in (-3, 2) and not new_axis:
         with pytest.raises(ValueError, match=r"^ConcatFromSequence-11: axis must be in \[-2, 1\] for rank 2"):
             gs.concat_from_sequence(items, axis=axis)

@@ -1,0 +1,137 @@
+"""What several test modules use: arrays in every layout, oracles, nodes and models, and exact comparison."""
+
+import itertools
+from pathlib import Path
+
+import array_api_compat
+import numpy as np
+import pytest
+from libraries import to_numpy
+from onnx import TensorProto, helper, numpy_helper
+
+import gpuslice as gs
+from gpuslice.engine import host
+
+PACKAGE = Path(gs.__file__).parent
+# Every module of gpuslice and its file.
+MODULES = {
+    ".".join(("gpuslice", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in PACKAGE.rglob("*.py")
+}
+compiled = pytest.mark.skipif(host.LIBRARY is None, reason="the host kernels are not built here")
+
+
+def assert_same(actual, expected, like=None):
+    """Compare dtype, shape and every bit with a NumPy array; and library and device with ``like``, by default it too."""
+    like = expected if like is None else like
+    assert type(actual) is type(like)
+    assert array_api_compat.device(actual) == array_api_compat.device(like)
+    assert actual.dtype == like.dtype
+    given = to_numpy(actual)
+    assert given.shape == expected.shape
+    assert given.dtype == expected.dtype
+    if given.dtype.hasobject:
+        assert given.tolist() == expected.tolist()
+    else:
+        assert given.tobytes() == expected.tobytes()
+
+
+def _reversed(array):
+    backward = (slice(None, None, -1),) * array.ndim + (...,)
+    return array[backward].copy()[backward]
+
+
+def _offset(array):
+    buffer = np.empty(array.size + 1, array.dtype)
+    moved = buffer[1:].reshape(array.shape)
+    moved[...] = array
+    return moved
+
+
+def _unaligned(array):
+    if array.dtype.hasobject:
+        return array
+    buffer = np.empty(array.nbytes + 1, np.uint8)
+    moved = buffer[1:].view(array.dtype).reshape(array.shape)
+    moved[...] = array
+    return moved
+
+
+def _broadcast(array):
+    if array.size and len({item.tobytes() for item in array.reshape(-1)[:, None]}) == 1:
+        return np.broadcast_to(array.reshape(-1)[0:1].reshape((1,) * array.ndim), array.shape)
+    return array
+
+
+def _read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+# The ways in which the same items may lie in memory.
+LAYOUTS = {
+    # Not ascontiguousarray and asfortranarray, which make 0-d arrays 1-D.
+    "plain": lambda array: array.copy(order="C"),
+    "fortran": lambda array: array.copy(order="F"),
+    "reversed": _reversed,
+    "offset": _offset,
+    "unaligned": _unaligned,
+    "broadcast": _broadcast,
+    "read-only": _read_only,
+}
+
+
+def items(*shape, dtype="u1"):
+    """Return an array of random bits."""
+    dtype = np.dtype(dtype)
+    numbers = np.random.default_rng(0).integers(0, 256, int(np.prod(shape)) * dtype.itemsize, np.uint8)
+    return numbers.view(dtype).reshape(shape)
+
+
+def pick(array, taken):
+    """Return the items at every combination of positions, copied one by one."""
+    picked = np.empty([len(positions) for positions in taken], array.dtype)
+    for target, source in zip(
+        itertools.product(*(range(len(positions)) for positions in taken)), itertools.product(*taken), strict=True
+    ):
+        picked[target] = array[source]
+    return picked
+
+
+def node(op, inputs, outputs=("y",), **attributes):
+    """Return a NodeProto."""
+    return helper.make_node(op, inputs, list(outputs), **attributes)
+
+
+def tensor_info(name, shape=None, elem_type=TensorProto.FLOAT):
+    """Return the declaration of a tensor, by default of any shape."""
+    return helper.make_tensor_value_info(name, elem_type, shape)
+
+
+def sequence_info(name, shape=None, elem_type=TensorProto.FLOAT):
+    """Return the declaration of a sequence, by default of tensors of any shape."""
+    return helper.make_tensor_sequence_value_info(name, elem_type, shape)
+
+
+def model(nodes, inputs, outputs, constants=None, opset=18):
+    """Return a ModelProto. Inputs and outputs are declarations, or names of float32 tensors of any shape."""
+
+    def info(entry):
+        return tensor_info(entry) if isinstance(entry, str) else entry
+
+    initializers = [numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()]
+    graph = helper.make_graph(nodes, "g", [info(i) for i in inputs], [info(o) for o in outputs], initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def chain():
+    """Return a model of Slice, Slice, Identity and Split that mirrors the last axis and crops the first."""
+    nodes = [
+        node("Slice", ["x", "last", "before", "two", "back"], ["mirror"]),
+        node("Slice", ["mirror", "one", "nine"], ["crop"]),
+        node("Identity", ["crop"], ["same"]),
+        node("Split", ["same"], ["a", "", "c"], axis=1, num_outputs=3),
+    ]
+    constants = {"last": [-1], "before": [-(2**63)], "two": [2], "back": [-1], "one": [1], "nine": [9]}
+    return model(nodes, ["x"], ["a", "c"], constants)

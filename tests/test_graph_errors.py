@@ -1,0 +1,111 @@
+"""Graph: the models and inputs that it refuses, and what the errors say."""
+
+import numpy as np
+import pytest
+from helpers import model, node, sequence_info, tensor_info
+from onnx import TensorProto, TypeProto, helper
+
+from gpuslice.onnx import Graph
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+BAD_RUNS = [
+    ({}, ValueError, "input 'x', 's' was not given"),
+    ({"x": X, "s": [X], "z": X}, ValueError, "the model has no input 'z'; it has x, s"),
+    ({"x": X.astype(int), "s": [X]}, TypeError, "input 'x' must have dtype float32; got int64"),
+    ({"x": X[0], "s": [X]}, ValueError, r"input 'x' must have shape \(n, 3, \?\); got \(3, 4\)"),
+    ({"x": X[:, :2], "s": [X]}, ValueError, r"input 'x' must have shape \(n, 3, \?\); got \(2, 2, 4\)"),
+    ({"x": [1, 2], "s": [X]}, TypeError, "input 'x' must be an array; got list"),
+    ({"x": X, "s": X}, TypeError, "a sequence must be a gpuslice.Sequence"),
+    ({"x": X, "s": [X.astype(int)]}, TypeError, "input 's' must be a sequence of float32; got int64"),
+    ({"x": X, "s": [X[0]]}, ValueError, r"input 's' must have shape \(2, 3, 4\); got \(3, 4\)"),
+]
+
+
+@pytest.mark.parametrize(("inputs", "error", "message"), BAD_RUNS, ids=[bad[2][:40] for bad in BAD_RUNS])
+def test_inputs_must_be_as_declared(inputs, error, message):
+    infos = [tensor_info("x", ["n", 3, None]), sequence_info("s", (2, 3, 4))]
+    graph = Graph(model([node("Identity", ["x"])], infos, ["y"]))
+    with pytest.raises(error, match=message):
+        graph.run(inputs)
+
+
+BAD_MODELS = [
+    (
+        [node("Relu", ["x"], ["a"], name="r"), node("Foo", ["a"], ["y"])],
+        18,
+        "cannot run: Relu (node r): not a supported operator",
+    ),
+    (
+        [node("Relu", ["x"], ["a"], name="r"), node("Foo", ["a"], ["y"])],
+        18,
+        "; Foo (node #1): not a supported operator",
+    ),
+    ([node("SequenceLength", ["x"])], 9, "SequenceLength (node #0): needs opset 11 or newer; got opset 9"),
+    (
+        [node("Identity", ["z"])],
+        18,
+        "Identity (node #0): input 'z' is not a graph input, an initializer or the output of an earlier node",
+    ),
+    ([node("Identity", ["x"]), node("Identity", ["x"])], 18, "Identity (node #1): output 'y' already has a value"),
+    ([node("Identity", ["x"], ["z"])], 18, "graph output 'y' is not the output of any node, input or initializer"),
+    ([node("Split", ["x"], ["y"], foo=1)], 18, "Split-18 (node #0): attribute foo does not exist in this version"),
+    ([node("Slice", ["x"], ["y"])], 18, "Slice-13 (node #0): input starts is required and was not given"),
+    ([node("Constant", [], ["y"])], 18, "Constant (node #0): must have exactly one attribute"),
+    (
+        [node("Constant", [], ["y"], value_int=1)],
+        11,
+        "Constant (node #0): attribute value_int is not supported at opset 11",
+    ),
+    ([node("Constant", [], ["y"], value_int=[1])], 18, "Constant (node #0): attribute value_int must be INT; got INTS"),
+    (
+        [node("Identity", ["c"]), node("Constant", [], ["c"], value_int=1)],
+        18,
+        "input 'c' is not a graph input, an initializer or the output of an earlier",
+    ),
+    ([node("Constant", [], ["x"], value_int=1), node("Identity", ["x"])], 18, "output 'x' already has a value"),
+]
+
+
+@pytest.mark.parametrize(("nodes", "opset", "message"), BAD_MODELS, ids=[bad[2][:40] for bad in BAD_MODELS])
+def test_bad_models_are_refused_before_anything_runs(nodes, opset, message):
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - the message is compared
+        Graph(model(nodes, ["x"], ["y"], opset=opset))
+    assert message in str(raised.value)
+
+
+def test_duplicates_and_broken_tensors_are_refused():
+    for field, kind in (("input", "input"), ("output", "output"), ("initializer", "initializer")):
+        twice = model([node("Identity", ["x"])], ["x"], ["y"], {"w": X})
+        getattr(twice.graph, field).append(getattr(twice.graph, field)[0])
+        with pytest.raises(ValueError, match=f"graph has two {kind}s"):
+            Graph(twice)
+    broken = model([node("Identity", ["x"])], ["x"], ["y"], {"w": X})
+    broken.graph.initializer[0].data_type = 999
+    with pytest.raises(ValueError, match="tensor 'w' cannot be read: KeyError"):
+        Graph(broken)
+
+
+def test_outputs_must_be_of_the_declared_type():
+    wrong = model([node("Identity", ["x"])], ["x"], [tensor_info("y", None, TensorProto.INT64)])
+    with pytest.raises(TypeError, match="output 'y' is declared as int64; got float32"):
+        Graph(wrong).run({"x": X})
+    wrong = model([node("Identity", ["x"])], ["x"], [sequence_info("y")])
+    with pytest.raises(TypeError, match="output 'y' is declared as a sequence of float32; got float32"):
+        Graph(wrong).run({"x": X})
+
+
+def test_a_node_that_fails_is_named():
+    graph = Graph(model([node("Slice", ["x", "s", "e"], name="crop")], ["x"], ["y"], {"s": [0], "e": [[1]]}))
+    with pytest.raises(ValueError, match=r"^Slice-13 \(node crop\): ends must be 1-D; got shape \(1, 1\)"):
+        graph.run({"x": X})
+
+
+def test_models_without_an_opset_and_inputs_of_other_types_are_refused():
+    empty = model([node("Identity", ["x"])], ["x"], ["y"])
+    del empty.opset_import[:]
+    with pytest.raises(ValueError, match="model must import an opset"):
+        Graph(empty)
+    tensor = TypeProto(tensor_type=TypeProto.Tensor(elem_type=1))
+    optional = helper.make_value_info("x", TypeProto(optional_type=TypeProto.Optional(elem_type=tensor)))
+    with pytest.raises(ValueError, match="'x' must be a tensor or a sequence of tensors; got optional_type"):
+        Graph(model([node("Identity", ["x"])], [optional], ["y"]))

@@ -1,0 +1,104 @@
+"""run_node: which version runs, which inputs may be left out, and what is refused."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from helpers import assert_same, node
+from libraries import make, to_numpy
+from onnx import AttributeProto, TensorProto, helper
+
+import gpuslice as gs
+from gpuslice.onnx import VERSIONS, run_node
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
+def test_a_node_gets_the_newest_version_not_above_the_opset(version):
+    """The opset before a version runs an older one or, if there is none, raises."""
+    bad = node(version.operator, [], foo=1)
+    with pytest.raises(ValueError, match=f"^{version.name}: attribute foo does not exist in this version"):
+        run_node(bad, [], opset=version.since)
+    if version.since > 1:
+        older = [v.since for v in VERSIONS if v.operator == version.operator and v.since < version.since]
+        expected = (
+            f"^{version.operator}-{max(older)}: " if older else f"^{version.operator}: needs opset {version.since}"
+        )
+        with pytest.raises(ValueError, match=expected):
+            run_node(bad, [], opset=version.since - 1)
+
+
+BAD_NODES = [
+    (helper.make_node("Slice", ["x"], ["y"], domain="com.example"), [X], 13, ValueError, "Slice: domain must be '' or 'ai.onnx'"),
+    (node("Relu", ["x"]), [X], 13, ValueError, "Relu: not a supported operator; supported are Slice"),
+    (node("Slice", ["x"]), [X], 0, ValueError, "Slice: opset must be an int of at least 1; got 0"),
+    (node("Slice", ["x", "s", "e"], ["y", "z"]), [X, [0], [1]], 13, ValueError, "Slice-13: outputs must be exactly 1; got 2"),
+    (node("Slice", ["x", "s", "e"]), [X, [0], [1], [0]], 13, ValueError, "Slice-13: inputs must be at most 3, as the node names them; got 4"),
+    (node("Slice", ["x", "s", "e", ""]), [X, [0], [1], [0]], 13, ValueError, "Slice-13: input 3 must be None"),
+    (node("Slice", ["x", "s", "e"]), [X, None, [1]], 13, ValueError, "Slice-13: input starts is required"),
+    (node("Slice", ["x", "s", "e"]), [[1, 2], [0], [1]], 13, TypeError, "Slice-13: data must be an array; got list"),
+    (node("Slice", ["x", "s", "e"]), [X, 0, [1]], 13, TypeError, "Slice-13: starts must be a sequence of ints"),
+    (node("Slice", ["x", "s", "e"]), [X.astype(object), [0], [1]], 13, TypeError, "Slice-13: data must hold str if its dtype is object; got float"),
+    (node("Slice", ["x", "s", "e"]), [X.view(ml_dtypes.float8_e4m3fn), [0], [1]], 13, TypeError, "Slice-13: data must have a type in .*; got float8_e4m3fn"),
+    (node("Slice", ["x"], starts=[0], ends=[1], axes=0), [X], 1, ValueError, "Slice-1: attribute axes must be a list of ints; got 0"),
+    (node("Slice", ["x"], starts=[0]), [X], 1, ValueError, "Slice-1: attribute ends is required"),
+    (node("Split", ["x"], axis=1.5), [X], 13, ValueError, "Split-13: attribute axis must be an int; got 1.5"),
+    (node("Split", ["x", "s"]), [X, np.array([0.5])], 1, TypeError, "Split-1: split must have the type of input, float32; got float64"),
+    (node("Split", ["x", "s"]), [X, np.array([1.5], np.float32)], 1, ValueError, "Split-1: split must hold whole numbers; got 1.5"),
+    (node("Split", ["x", "s"]), [X, np.array([np.inf], np.float32)], 1, ValueError, "Split-1: split must hold whole numbers; got inf"),
+    (node("Split", ["x", "s"]), [X, np.array(2, np.float32)], 1, ValueError, "Split-1: split must be 1-D"),
+    (node("Split", ["x"]), [X.astype(int)], 1, TypeError, "Split-1: input must have a type in {float16, float32, float64}; got int64"),
+    (node("SequenceAt", ["s", "p"]), [X, 0], 11, TypeError, "SequenceAt-11: a sequence must be a gpuslice.Sequence"),
+    (node("SequenceEmpty", [], dtype=TensorProto.BFLOAT16), [], 11, TypeError, "SequenceEmpty-11: dtype must be .*; got bfloat16"),
+    (node("SequenceEmpty", [], dtype=999), [], 11, TypeError, "SequenceEmpty-11: dtype must be a data type of TensorProto; got 999"),
+    (node("SequenceConstruct", ["a", "", "b"]), [X, None, X], 11, ValueError, "SequenceConstruct-11: inputs must all be given; input 1"),
+    (node("SequenceConstruct", []), [], 11, ValueError, "SequenceConstruct-11: input inputs is required"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("bad", "inputs", "opset", "error", "message"), BAD_NODES, ids=[bad[4][:60] for bad in BAD_NODES]
+)
+def test_bad_nodes(bad, inputs, opset, error, message):
+    with pytest.raises(error, match=f"^{message}"):
+        run_node(bad, inputs, opset=opset)
+
+
+def test_attributes_given_twice_or_by_reference_are_refused():
+    twice = node("Split", ["x"], axis=0)
+    twice.attribute.append(helper.make_attribute("axis", 1))
+    with pytest.raises(ValueError, match="^Split-13: attribute axis must be given once"):
+        run_node(twice, [X], opset=13)
+    linked = node("Split", ["x"])
+    linked.attribute.append(AttributeProto(name="axis", type=AttributeProto.INT, ref_attr_name="outer"))
+    with pytest.raises(ValueError, match="^Split-13: attribute axis must have a value; it refers to 'outer'"):
+        run_node(linked, [X], opset=13)
+
+
+def test_python_ints_are_bounds_and_positions():
+    (result,) = run_node(node("Slice", ["x", "s", "e", "", "t"]), [X, [-1], (-99,), None, range(-1, 0)], opset=13)
+    assert_same(result, X[::-1].copy())
+    assert_same(run_node(node("SequenceAt", ["s", "p"]), [[X, X[0]], 1], opset=11)[0], X[0].copy())
+
+
+def test_trailing_inputs_may_be_left_out():
+    full = node("Slice", ["x", "s", "e", "a", "t"])
+    assert_same(run_node(full, [X, [1], [2]], opset=13)[0], X[1:2].copy())
+
+
+def test_unwanted_outputs_are_not_copied():
+    with gs.trace() as t:
+        results = run_node(node("Split", ["x"], ["", "b", ""], axis=1), [X], opset=13)
+    assert [result is None for result in results] == [True, False, True]
+    assert_same(results[1], X[:, 1:2].copy())
+    assert len(t.allocations) == 1
+
+
+def test_sequence_nodes_hold_references_and_copy_at_last(xp):
+    x = make(xp, X.copy())
+    (seq,) = run_node(node("SequenceConstruct", ["a"]), [x], opset=11)
+    assert seq[0] is x
+    (at,) = run_node(node("SequenceAt", ["s", "p"]), [seq, np.array(0)], opset=11)
+    assert_same(at, X, like=x)
+    at[...] = xp.zeros_like(at)
+    assert to_numpy(x).any()

@@ -1,0 +1,67 @@
+"""copy=: fresh arrays, views of the input, and what may share memory with what."""
+
+import numpy as np
+import pytest
+from helpers import assert_same
+from libraries import make, to_numpy
+
+import gpuslice as gs
+
+
+def shares(xp, left, right):
+    """Tell whether two arrays share memory, by writing to one."""
+    left[...] = xp.zeros_like(left)
+    return not to_numpy(right).any()
+
+
+X = np.arange(1, 25, dtype=np.int32).reshape(2, 3, 4)
+BACKWARD = ([-1, -1], [-9, -9], [1, 2], [-1, -2])
+
+
+def test_copy_true_is_fresh_and_dense(xp):
+    data = make(xp, X.copy(order="F"))
+    result = gs.slice(data, *BACKWARD)
+    assert_same(result, np.ascontiguousarray(X[:, ::-1, ::-2]), like=data)
+    assert not shares(xp, result, data[:, ::-1, ::-2])
+    if xp is np:
+        assert result.flags.c_contiguous
+        assert result.flags.owndata
+        assert result.flags.writeable
+
+
+@pytest.mark.parametrize("copy", [None, False])
+def test_copy_none_and_false_give_views(copy, xp):
+    data = make(xp, X.copy())
+    result = gs.slice(data, *BACKWARD, copy=copy)
+    assert_same(result, X[:, ::-1, ::-2], like=data)
+    assert shares(xp, result, data[:, ::-1, ::-2])
+    data = make(xp, X.copy())
+    parts = gs.split(data, [1, 2], axis=1, copy=copy)
+    assert all(shares(xp, part, data[:, at, ...]) for part, at in zip(parts, (slice(0, 1), slice(1, 3)), strict=True))
+
+
+def test_copy_must_be_one_of_three():
+    with pytest.raises(ValueError, match="Slice-13: copy must be True, False or None; got 1"):
+        gs.slice(X, [0], [1], copy=1)
+
+
+def test_whole_arrays_are_copied_too(xp):
+    data = make(xp, X.copy())
+    for result in (gs.slice(data, [], []), gs.contiguous(data), gs.sequence_at([data], 0), gs.split(data, [2])[0]):
+        assert_same(result, X, like=data)
+        assert not shares(xp, result, data)
+
+
+def test_one_block(xp):
+    data = make(xp, X)
+    with gs.trace() as t:
+        parts = gs.split(data, [1, 0, 2, 1], axis=2, one_block=True)
+    assert len(t.allocations) == 1
+    for part, expected in zip(parts, np.split(X, [1, 1, 3], axis=2), strict=True):
+        assert_same(part, np.ascontiguousarray(expected), like=data)
+    parts[0][...] = xp.zeros_like(parts[0])
+    assert to_numpy(parts[2]).all()
+    with pytest.raises(ValueError, match="one_block needs copy=True"):
+        gs.split(data, [2], one_block=True, copy=None)
+    with pytest.raises(ValueError, match="one_block allocates the outputs itself"):
+        gs.split(data, [2], one_block=True, out=[make(xp, X.copy())])
