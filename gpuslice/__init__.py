@@ -16,13 +16,14 @@ from gpuslice.operators import (
     sequence_erase,
     sequence_insert,
     sequence_length,
-    slice,  # noqa: F401
     split,
     split_to_sequence,
 )
+from gpuslice.operators import slice as slice
 from gpuslice.sequence import Sequence
 
-# `slice` is public but not listed, so that `from gpuslice import *` does not hide the builtin.
+# `slice` is public, as its "as slice" tells type checkers. It is not listed, so that `from gpuslice import *` does not
+# hide the builtin.
 __all__ = [
     "Launch",
     "Sequence",

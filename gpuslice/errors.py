@@ -26,6 +26,8 @@ class error_prefix:
 
     __slots__ = ("prefix",)
 
+    prefix: str
+
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
 

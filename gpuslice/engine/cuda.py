@@ -41,7 +41,7 @@ class CudaExecutor(KernelExecutor):
     """
 
     name = "cuda"
-    fallback = ("generic", "assign")
+    fallback: tuple[str, str] = ("generic", "assign")
 
     def copy_same_size(self, pairs: Pairs, size: int) -> None:
         """Copy pairs whose items have ``size`` bytes, all in the memory of one device."""

@@ -68,7 +68,7 @@ class HostExecutor(KernelExecutor):
     """Launches kernels on the CPU, split over threads if a copy is large."""
 
     name = "host"
-    fallback = ("numpy", "copyto")
+    fallback: tuple[str, str] = ("numpy", "copyto")
 
     def copy(self, pairs: Pairs) -> None:
         """Copy each source view to its target view, which has the same shape."""

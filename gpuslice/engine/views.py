@@ -25,6 +25,10 @@ class View:
 
     __slots__ = ("array", "library", "region")
 
+    array: Array
+    library: Library
+    region: Region
+
     def __init__(self, array: Array, region: Region, library: Library) -> None:
         self.array = array
         self.region = region
@@ -92,6 +96,12 @@ class Joined:
     """
 
     __slots__ = ("axis", "dtype", "library", "parts", "shape")
+
+    axis: int
+    dtype: DType
+    library: Library
+    parts: abc.Sequence[View]
+    shape: tuple[int, ...]
 
     def __init__(self, parts: abc.Sequence[View], axis: int) -> None:
         first = parts[0]

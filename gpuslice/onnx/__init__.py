@@ -2,8 +2,8 @@
 
 try:
     import onnx as _onnx  # noqa: F401
-except ImportError as error:
-    raise ImportError("gpuslice.onnx needs the onnx package: pip install 'gpuslice[onnx]'") from error
+except ImportError as _error:
+    raise ImportError("gpuslice.onnx needs the onnx package: pip install 'gpuslice[onnx]'") from _error
 
 from gpuslice.onnx.backend import Backend
 from gpuslice.onnx.graph import Graph

@@ -26,7 +26,7 @@ class PreparedModel(BackendRep):
     """
 
     def __init__(self, model: ModelProto, device: str = "CPU") -> None:
-        self.graph = Graph(model)
+        self.graph: Graph = Graph(model)
         self.device = device
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:

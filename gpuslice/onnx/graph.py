@@ -46,6 +46,10 @@ class Graph:
         ``model`` is not a ModelProto.
     """
 
+    declared: dict[str, Declared]
+    inputs: dict[str, Declared]
+    outputs: dict[str, Declared]
+
     def __init__(self, model: ModelProto) -> None:
         if not isinstance(model, ModelProto):
             raise TypeError(f"model must be an onnx.ModelProto; got {type(model).__name__}")

@@ -161,7 +161,7 @@ def sequence_erase(seq: SequenceLike[ArrayT], position: int | Array | None = Non
 
 
 @prefixes_errors(newest("SequenceLength"))
-def sequence_length(seq: SequenceLike[ArrayT]) -> ArrayT:
+def sequence_length(seq: SequenceLike[Any]) -> Array:
     """Return the number of tensors as a 0-d int64 array, in the library and on the device of the first one.
 
     Parameters
@@ -182,8 +182,7 @@ def sequence_length(seq: SequenceLike[ArrayT]) -> ArrayT:
     -----
     Source: ONNX SequenceLength, version 11.
     """
-    array: ArrayT = sequences.sequence_length(seq)[0]
-    return array
+    return sequences.sequence_length(seq)[0]
 
 
 @prefixes_errors(newest("SplitToSequence"))

@@ -9,7 +9,7 @@ from gpuslice.engine import View
 from gpuslice.errors import prefixes_errors
 from gpuslice.lazy.slicing import slice_10, split_18
 from gpuslice.libraries import ArrayT
-from gpuslice.sequence import Sequence
+from gpuslice.sequence import Sequence, SequenceLike
 from gpuslice.versions import newest
 
 # An allocation from CuPy's pool costs about as much as a launch, so many parts are cheaper from one allocation.
@@ -176,9 +176,7 @@ def split(
 
 
 @overload
-def contiguous(
-    views: list[ArrayT] | tuple[ArrayT, ...], out: abc.Sequence[ArrayT] | None = None
-) -> tuple[ArrayT, ...]: ...
+def contiguous(views: SequenceLike[ArrayT], out: abc.Sequence[ArrayT] | None = None) -> tuple[ArrayT, ...]: ...
 @overload
 def contiguous(views: ArrayT, out: ArrayT | None = None) -> ArrayT: ...
 @prefixes_errors("contiguous")
