@@ -14,6 +14,7 @@ INDEX_KINDS = [
     range(0, 4, 2),
     np.array([0, 2], np.uint8),
     np.array([0, 2], ">i8"),
+    [np.int64(0), 2],
     [np.int64(0), np.array(2)],
 ]
 

@@ -11,6 +11,7 @@ import pytest
 from helpers import assert_same
 from onnx import TensorProto, helper, numpy_helper, save
 
+import gpuslice as gs
 from gpuslice.cli import main
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -21,6 +22,7 @@ def folder(tmp_path, monkeypatch):
     """A folder with files to work on, as the current one."""
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", X)
+    np.save("narrow.npy", X[..., :2])
     np.save("half.npy", X[..., :2].astype(ml_dtypes.bfloat16))
     np.save("float.npy", np.array([0.5]))
     np.save("text.npy", np.array(["a", "bcd"]))
@@ -37,12 +39,18 @@ def folder(tmp_path, monkeypatch):
         archive.writestr("readme.txt", "text")
     (tmp_path / "garbage.npy").write_bytes(b"\x93NUMPY garbage")
     (tmp_path / "garbage.onnx").write_bytes(b"garbage")
+    (tmp_path / "empty.onnx").write_bytes(b"")
     save(_model(), "model.onnx")
+    lost = _model()
+    lost.graph.initializer[0].data_location = TensorProto.EXTERNAL
+    lost.graph.initializer[0].external_data.add(key="location", value="none.bin")
+    (tmp_path / "lost.onnx").write_bytes(lost.SerializeToString())
+    save(_model(helper.make_node("Slice", ["x", "start", "end"], ["longer_0"]), outputs=["longer_0"]), "clash.onnx")
     save(_model(helper.make_node("Relu", ["x"], ["z"], "odd")), "relu.onnx")
     return tmp_path
 
 
-def _model(*more):
+def _model(*more, outputs=()):
     nodes = [
         helper.make_node("Slice", ["x", "start", "end"], ["y"], "crop"),
         helper.make_node("SequenceInsert", ["seq", "x"], ["longer"]),
@@ -58,6 +66,7 @@ def _model(*more):
     outputs = [
         info("y", TensorProto.FLOAT, None),
         helper.make_tensor_sequence_value_info("longer", TensorProto.FLOAT, None),
+        *(info(name, TensorProto.FLOAT, None) for name in outputs),
     ]
     constants = [numpy_helper.from_array(np.array(value), name) for name, value in (("start", [1]), ("end", [9]))]
     graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
@@ -70,7 +79,6 @@ def run(words):
 
 
 def test_run_writes_results_and_prints_a_table(folder, capsys):
-    np.save("narrow.npy", X[..., :2])
     assert run("run model.onnx -i x=narrow.npy -i seq=rows.npz -o out.npz") == 0
     with np.load("out.npz") as results:
         assert results.files == ["y", "longer_0", "longer_1", "longer_2"]
@@ -86,7 +94,6 @@ def test_run_writes_results_and_prints_a_table(folder, capsys):
 
 
 def test_sequences_may_be_listed(folder):
-    np.save("narrow.npy", X[..., :2])
     assert run("run model.onnx -i x=narrow.npy -i seq=x.npy,x.npy -o out.npz --device cpu") == 0
     assert run("run model.onnx -i x=narrow.npy -i seq= -o none.npz") == 0
     with np.load("out.npz") as results, np.load("none.npz") as none:
@@ -155,6 +162,8 @@ def test_op_without_a_file_prints(folder, capsys):
 def test_info(capsys):
     assert run("info") == 0
     out = capsys.readouterr().out
+    gs.show_config()
+    assert capsys.readouterr().out == out
     assert f"numpy {np.__version__}" in out
     assert "CUDA devices: " in out
 
@@ -197,6 +206,9 @@ BAD = [
     ("op Slice-13 data=x.npy --fast", "unknown arguments: --fast"),
     ("run none.onnx -o out.npz", "none.onnx: No such file or directory"),
     ("run garbage.onnx -o out.npz", "garbage.onnx: not an ONNX model"),
+    ("run empty.onnx -o out.npz", "empty.onnx: not an ONNX model, or one without nodes"),
+    ("run lost.onnx -o out.npz", "lost.onnx: cannot be read; "),
+    ("run clash.onnx -i x=narrow.npy -i seq=x.npy -o out.npz", "two outputs would have the name 'longer_0' in the file"),
     ("run x.npy -o out.npz", "x.npy: not an ONNX model"),
     ("run relu.onnx -o out.npz", "model has nodes that gpuslice cannot run: Relu (node odd): not a supported operator; supported are"),
     ("run model.onnx -o out.npz", "input 'x', 'seq' was not given"),

@@ -103,8 +103,26 @@ def test_strided_and_unaligned_out():
         np.zeros((100, 60), "u2")[::2],
         np.zeros((60, 50), "u2").T,
         np.zeros(6001, "u1")[1:].view("u2").reshape(50, 60),
+        np.zeros((50, 60), "u2")[R],
+        np.zeros((50, 60), "u2")[:, R],
     ):
         assert_same(gs.contiguous(x[R, R], out=out).copy(), x[R, R].copy())
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("sizes", "strides"),
+    [([20, 30], [R, R]), ([25, 25], [slice(None, None, 2), slice(None, None, 3)])],
+    ids=["backward, of different lengths", "of different strides"],
+)
+def test_targets_that_cannot_share_a_launch(sizes, strides):
+    x = items(50, 60)
+    outs = [np.zeros((150, 60), "u1")[stride][:size] for size, stride in zip(sizes, strides, strict=True)]
+    with gs.trace() as t:
+        gs.split(x, sizes, out=outs)
+    for out, expected in zip(outs, np.split(x, [sizes[0]]), strict=True):
+        assert (out == expected).all()
+    assert len(t.launches) == 2
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,27 @@ def test_an_input_with_an_initializer_has_a_default():
     assert_same(graph.run({"x": X + 1})["y"], X + 1)
 
 
+def test_an_observer_sees_each_output_before_it_is_copied():
+    nodes = [
+        node("SplitToSequence", ["x"], ["rows"], name="split"),
+        node("ConcatFromSequence", ["rows"], ["all"], axis=1),
+        node("Slice", ["all", "s", "e", "", ""], ["y"]),
+    ]
+    seen = []
+    graph = Graph(model(nodes, ["x"], ["y"], {"s": [0], "e": [1]}))
+    graph.run({"x": X}, observe=lambda *row: seen.append(row))
+    assert [row[:3] for row in seen] == [
+        ("split", "SplitToSequence-11", "rows"),
+        ("#1", "ConcatFromSequence-11", "all"),
+        ("#2", "Slice-13", "y"),
+    ]
+    assert len(seen[0][3]) == 2
+    assert [(value.shape, str(value.dtype), value.device) for *_, value in seen[1:]] == [
+        ((1, 6, 4), "float32", "cpu"),
+        ((1, 6, 4), "float32", "cpu"),
+    ]
+
+
 def test_other_constants():
     nodes = [
         node("Constant", [], ["i"], value_int=3),

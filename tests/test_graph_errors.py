@@ -50,6 +50,11 @@ BAD_MODELS = [
     ([node("Identity", ["x"], ["z"])], 18, "graph output 'y' is not the output of any node, input or initializer"),
     ([node("Split", ["x"], ["y"], foo=1)], 18, "Split-18 (node #0): attribute foo does not exist in this version"),
     ([node("Slice", ["x"], ["y"])], 18, "Slice-13 (node #0): input starts is required and was not given"),
+    (
+        [node("Identity", ["x"], ["y", "z"])],
+        18,
+        "Identity (node #0): must have one input, one output and no attributes",
+    ),
     ([node("Constant", [], ["y"])], 18, "Constant (node #0): must have exactly one attribute"),
     (
         [node("Constant", [], ["y"], value_int=1)],
@@ -71,6 +76,13 @@ def test_bad_models_are_refused_before_anything_runs(nodes, opset, message):
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - the message is compared
         Graph(model(nodes, ["x"], ["y"], opset=opset))
     assert message in str(raised.value)
+
+
+def test_models_and_inputs_of_other_types_are_refused():
+    with pytest.raises(TypeError, match="model must be an onnx.ModelProto; got str"):
+        Graph("model.onnx")
+    with pytest.raises(TypeError, match="inputs must be a mapping from names to values; got list"):
+        Graph(model([node("Identity", ["x"])], ["x"], ["y"])).run([X])
 
 
 def test_duplicates_and_broken_tensors_are_refused():

@@ -82,6 +82,7 @@ SPLITS = {
     "planes, mirrored and in reverse order": (RGB[:, R, R], 2, [1] * 3, "planes<1, -3>"),
     "stereo": (items(4000, 2, dtype="i2"), 1, [1, 1], "planes<2, 2>"),
     "two of transposed": (items(80, 70).T, 0, [35, 35], "tiles<1, 0>"),
+    "uneven, of transposed in 3-D": (items(70, 6, 80).transpose(2, 1, 0), 1, [1, 2, 3], "rows<1, 0>"),
 }
 
 
@@ -96,6 +97,16 @@ def test_a_split_is_one_launch(case):
     assert [launch.kernel for launch in t.launches] == [kernel]
     assert t.launches[0].bytes_read == t.launches[0].bytes_written == array.nbytes
     assert t.allocations == [part.nbytes for part in parts]
+
+
+@compiled
+def test_a_channel_twice_is_not_planes():
+    stereo = items(4000, 2, dtype="i2")
+    with gs.trace() as t:
+        results = gs.contiguous([stereo[:, 0], stereo[:, 0]])
+    for result in results:
+        assert_same(result, stereo[:, 0].copy())
+    assert {launch.kernel for launch in t.launches} == {"rows<2, 2>"}
 
 
 def on_device(view):

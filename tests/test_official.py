@@ -48,7 +48,7 @@ def operators_of(graph, model):
 
 
 def load(case):
-    """Give a test's model, which is in memory or on disk."""
+    """Return the model of a test, which is in memory or on disk."""
     return case.model or onnx.load(f"{case.model_dir}/model.onnx")
 
 
@@ -59,6 +59,14 @@ with warnings.catch_warnings():
 FAMILY = {*OPERATORS, "SequenceMap"}
 TOUCHED = {name: model for name, model in CASES if not FAMILY.isdisjoint(operators_of(model.graph, model))}
 OURS = [name for name, model in TOUCHED.items() if not model.functions and not unsupported(model)]
+
+
+class CpuBackend(Backend):
+    """Backend on the CPU alone: to look for CuPy before each of the thousands of tests takes seconds."""
+
+    @classmethod
+    def supports_device(cls, device):
+        return device == "CPU"
 
 
 def collect(backend, names):
@@ -74,7 +82,7 @@ def collect(backend, names):
     return cases
 
 
-globals().update({f"{name}OnBackend": case for name, case in collect(Backend, OURS).items()})
+globals().update({f"{name}OnBackend": case for name, case in collect(CpuBackend, OURS).items()})
 globals().update({f"{name}OnReference": case for name, case in collect(ReferenceBackend, TOUCHED).items()})
 
 

@@ -34,6 +34,8 @@ def test_more_parts_than_a_table_holds_are_more_launches():
     for dialect in (CUDA_32, CUDA_64):
         for packed in pack(launch, dialect):
             assert len(packed.fill([0] * 3000, [0] * 3000)) <= 32764
+        for packed in pack(launch, dialect.in_small_parameters()):
+            assert len(packed.fill([0] * 3000, [0] * 3000)) <= 4096
         (small,), _ = plan(parts_of((5, 7), dialect.capacities[-2]), 1)
         (packed,) = pack(small, dialect)
         assert len(packed.fill([0] * 3000, [0] * 3000)) <= 4096

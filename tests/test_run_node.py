@@ -32,6 +32,8 @@ BAD_NODES = [
     (helper.make_node("Slice", ["x"], ["y"], domain="com.example"), [X], 13, ValueError, "Slice: domain must be '' or 'ai.onnx'"),
     (node("Relu", ["x"]), [X], 13, ValueError, "Relu: not a supported operator; supported are Slice"),
     (node("Slice", ["x"]), [X], 0, ValueError, "Slice: opset must be an int of at least 1; got 0"),
+    (node("Slice", ["x"]), [X], True, ValueError, "Slice: opset must be an int of at least 1; got True"),
+    (node("Slice", ["x"]), X, 13, TypeError, "Slice-13: inputs must be a list or tuple, one value per input; got ndarray"),
     (node("Slice", ["x", "s", "e"], ["y", "z"]), [X, [0], [1]], 13, ValueError, "Slice-13: outputs must be exactly 1; got 2"),
     (node("Slice", ["x", "s", "e"]), [X, [0], [1], [0]], 13, ValueError, "Slice-13: inputs must be at most 3, as the node names them; got 4"),
     (node("Slice", ["x", "s", "e", ""]), [X, [0], [1], [0]], 13, ValueError, "Slice-13: input 3 must be None"),

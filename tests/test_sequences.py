@@ -141,7 +141,8 @@ def test_sequence_empty_takes_names_and_dtypes(dtype, xp):
     assert gs.sequence_empty().dtype == "float32"
 
 
-@pytest.mark.parametrize("dtype", ["float8", "int4", 7, "M8[s]", object, list])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # older NumPy warns of np.generic before it is refused
+@pytest.mark.parametrize("dtype", ["float8", "int4", 7, "M8[s]", object, list, np.generic])
 def test_sequence_empty_refuses_other_dtypes(dtype):
     with pytest.raises(TypeError, match="^SequenceEmpty-11: dtype must be"):
         gs.sequence_empty(dtype)
@@ -241,7 +242,10 @@ def test_concat_widens_text_and_keeps_numbers():
     assert joined.tolist() == [0, 1, 0, 1]
 
 
-def test_concat_of_two_libraries_is_refused():
+def test_concat_of_two_libraries_or_devices_is_refused():
     strict = pytest.importorskip("array_api_strict")
+    here, there = strict.asarray(X), strict.asarray(X, device=strict.Device("device1"))
     with pytest.raises(TypeError, match="input_sequence must hold arrays of one library"):
-        gs.concat_from_sequence([X, strict.asarray(X)], axis=0)
+        gs.concat_from_sequence([X, here], axis=0)
+    with pytest.raises(ValueError, match="input_sequence must hold arrays of one device; got .*CPU.* and .*device1"):
+        gs.concat_from_sequence([here, there], axis=0)

@@ -61,6 +61,8 @@ def test_one_block(xp):
         assert_same(part, np.ascontiguousarray(expected), like=data)
     parts[0][...] = xp.zeros_like(parts[0])
     assert to_numpy(parts[2]).all()
+    with pytest.raises(ValueError, match="one_block must be True, False or None; got 1"):
+        gs.split(data, [2], one_block=1)
     with pytest.raises(ValueError, match="one_block needs copy=True"):
         gs.split(data, [2], one_block=True, copy=None)
     with pytest.raises(ValueError, match="one_block allocates the outputs itself"):

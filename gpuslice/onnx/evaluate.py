@@ -48,7 +48,7 @@ def evaluate(
 
 def apply(version: Version, inputs: abc.Sequence[Any], attributes: abc.Mapping[str, Any], outputs: int) -> list[Value]:
     """Do what `evaluate` does for a node whose attributes and numbers of inputs and outputs are already checked."""
-    bound: dict[str, tuple[int, str]] = {}
+    bound: dict[str, tuple[str, str]] = {}
     values = [_checked(version, i, value, bound) for i, value in enumerate(inputs)]
     count = {"outputs": outputs} if version.many_outputs else {}
     return version.run(*values, **attributes, **count)
@@ -114,7 +114,7 @@ def finish(values: abc.Sequence[Value | None]) -> list[Any]:
     return [finished(value) for value in values]
 
 
-def _checked(version: Version, position: int, value: Any, bound: dict[str, tuple[int, str]]) -> Any:
+def _checked(version: Version, position: int, value: Any, bound: dict[str, tuple[str, str]]) -> Any:
     """Return an input as its kind requires, after a check of its element type.
 
     ``bound`` maps each type variable to the first input that has it and that input's type.
@@ -122,6 +122,7 @@ def _checked(version: Version, position: int, value: Any, bound: dict[str, tuple
     expected = version.input(position)
     if value is None or expected is None:
         return None
+    argument = f"{expected.name}[{position}]" if expected.variadic else expected.name
     if expected.kind == "sequence":
         if isinstance(value, (list, tuple)) and not value:
             return value  # an empty sequence of onnx.reference, which has no type
@@ -129,39 +130,30 @@ def _checked(version: Version, position: int, value: Any, bound: dict[str, tuple
         name = value.dtype
     else:
         if type(value) is not np.ndarray:
-            value = _tensor(version, position, value)
+            value = _tensor(expected, argument, value)
             if expected.kind == "index" and not is_array(value):
                 return value  # Python ints have no element type
         name = dtype_name(value.dtype)
     if name not in version.types[expected.types]:
         listed = ", ".join(sorted(version.types[expected.types]))
-        raise TypeError(f"{_argument(version, position)} must have a type in {{{listed}}}; got {name}")
+        raise TypeError(f"{argument} must have a type in {{{listed}}}; got {name}")
     if name == "string":
         for array in value if expected.kind == "sequence" else [value]:
-            check_text(array, _argument(version, position))
-    first, known = bound.setdefault(expected.types, (position, name))
+            check_text(array, argument)
+    first, known = bound.setdefault(expected.types, (argument, name))
     if name != known:
-        other = _argument(version, first)
-        raise TypeError(f"{_argument(version, position)} must have the type of {other}, {known}; got {name}")
+        raise TypeError(f"{argument} must have the type of {first}, {known}; got {name}")
     return value
 
 
-def _tensor(version: Version, position: int, value: Any) -> Any:
+def _tensor(expected: Input, argument: str, value: Any) -> Any:
     """Return a tensor as an array or a view; an index may also be Python ints."""
-    expected = version.input(position)
-    if expected is not None and expected.kind == "index":
+    if expected.kind == "index":
         return as_array(value)
     if isinstance(value, (View, Joined)):
         return value
-    library_of(value, _argument(version, position))
+    library_of(value, argument)
     return plain_array(value)
-
-
-def _argument(version: Version, position: int) -> str:
-    expected = version.input(position)
-    if expected is None:
-        return str(position)
-    return f"{expected.name}[{position}]" if expected.variadic else expected.name
 
 
 def _names(entries: abc.Sequence[Input | Attribute]) -> str:
