@@ -146,6 +146,8 @@ def test_threads_share_a_large_copy(monkeypatch, threads):
     monkeypatch.setenv("GPUSLICE_NUM_THREADS", threads)
     x = items(4100, 5000)
     assert_same(gs.contiguous(x[:, R]), x[:, R].copy())
+    strided = np.zeros((4100, 5008), np.uint8)[:, :4992]  # rows of whole vectors
+    assert (gs.contiguous(x[R, :4992], out=strided) == x[R, :4992]).all()
     for part, expected in zip(gs.split(x, num_outputs=3, axis=1), np.split(x, [1667, 3334], axis=1), strict=True):
         assert_same(part, expected.copy())
 

@@ -77,6 +77,12 @@ def test_import_brings_no_heavy_library():
     assert not {"cupy", "onnx", "torch", "dask", "jax", "ml_dtypes", "onnxruntime"} & set(loaded)
 
 
+def test_the_onnx_layer_says_what_to_install():
+    code = "import sys; sys.modules['onnx'] = None; import gpuslice.onnx"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.endswith("ImportError: gpuslice.onnx needs the onnx package: pip install 'gpuslice[onnx]'\n")
+
+
 def test_star_import_leaves_the_builtin_slice():
     names = {}
     exec("from gpuslice import *", names)
