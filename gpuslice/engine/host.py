@@ -6,7 +6,6 @@ from collections import abc
 from pathlib import Path
 
 from gpuslice.engine import generic
-from gpuslice.engine.choice import small_numpy_arrays
 from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, ReadyLaunch
 from gpuslice.engine.packing import HOST, Packed, pack
 from gpuslice.engine.plan import VECTOR, Launch, Part
@@ -72,11 +71,7 @@ class HostExecutor(KernelExecutor):
 
     def copy(self, pairs: Pairs) -> None:
         """Copy each source view to its target view, which has the same shape."""
-        small = (
-            small_numpy_arrays([target for _, target in pairs]) is not None
-            and small_numpy_arrays([source for source, _ in pairs]) is not None
-        )
-        if small or LIBRARY is None:
+        if LIBRARY is None:
             generic.copy(pairs, *self.fallback)
         else:
             super().copy(pairs)

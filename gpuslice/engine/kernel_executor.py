@@ -6,7 +6,6 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-from gpuslice.dtypes import itemsize
 from gpuslice.engine import generic
 from gpuslice.engine.packing import Packed
 from gpuslice.engine.plan import MAX_CHANNELS, VECTOR, Launch, Part, plan
@@ -84,10 +83,11 @@ class KernelExecutor(ABC):
         for source, target in pairs:
             if _moves_bits(source, target):
                 # Kernels know of a dtype nothing except its size.
-                taken.setdefault(itemsize(source.dtype), []).append((source, target))
+                taken.setdefault(source.dtype.itemsize, []).append((source, target))
             else:
                 left.append((source, target))
-        generic.copy(left, *self.fallback)
+        if left:
+            generic.copy(left, *self.fallback)
         for size, members in taken.items():
             self.copy_same_size(members, size)
 
@@ -96,7 +96,8 @@ class KernelExecutor(ABC):
         ready, left = self._prepare(pairs, size)
         # All kernels before the first copy: if one does not compile, every target is as it was.
         kernels = [self.kernel(launch.packed) for launch in ready]
-        generic.copy(left, *self.fallback)
+        if left:
+            generic.copy(left, *self.fallback)
         for kernel, launch in zip(kernels, ready, strict=True):
             self.launch(kernel, launch)
             if is_tracing():
