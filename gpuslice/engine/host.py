@@ -9,7 +9,6 @@ from gpuslice.engine import generic
 from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, ReadyLaunch
 from gpuslice.engine.packing import HOST, Packed, pack
 from gpuslice.engine.plan import VECTOR, Launch, Part
-from gpuslice.libraries import Array, address_of_numpy
 
 # Larger targets do not stay in the caches until they are read again, so stores bypass the caches.
 _STREAM_BYTES = 1 << 23
@@ -75,10 +74,6 @@ class HostExecutor(KernelExecutor):
             generic.copy(pairs, *self.fallback)
         else:
             super().copy(pairs)
-
-    def pointer(self, array: Array) -> int:
-        """Return the address of an array's first item."""
-        return address_of_numpy(array)
 
     def pack(self, launch: Launch, parts: abc.Sequence[Part], size: int) -> list[Packed]:
         """Return the parameters of a launch."""

@@ -12,7 +12,6 @@ from gpuslice.engine.plan import MAX_CHANNELS, VECTOR, Launch, Part, plan
 from gpuslice.engine.trace import Launch as TracedLaunch
 from gpuslice.engine.trace import is_tracing, record_launch
 from gpuslice.engine.views import View
-from gpuslice.libraries import Array
 from gpuslice.rules import Region
 
 # A plan of many parts holds megabytes, so fewer of them are cached.
@@ -56,10 +55,6 @@ class KernelExecutor(ABC):
     def __init__(self) -> None:
         self._plans = lru_cache(maxsize=512)(self._plan)
         self._plans_of_many = lru_cache(maxsize=8)(self._plan)
-
-    @abstractmethod
-    def pointer(self, array: Array) -> int:
-        """Return the address of an array's first item."""
 
     @abstractmethod
     def pack(self, launch: Launch, parts: abc.Sequence[Part], size: int) -> list[Packed]:
@@ -107,14 +102,16 @@ class KernelExecutor(ABC):
     def _prepare(self, pairs: Pairs, size: int) -> tuple[list[ReadyLaunch], list[tuple[View, View]]]:
         """Return the launches, and the pairs that kernels cannot move."""
         sources, targets, geometry = [], [], []
+        address_of = pairs[0][0].library.address
+        assert address_of is not None  # the table names this executor only for libraries with addresses
         array, base = None, 0
         for source, target in pairs:
             if source.array is not array:  # the parts of a split share one array
-                array, base = source.array, self.pointer(source.array)
+                array, base = source.array, address_of(source.array)
             offset, source_strides = _offset_and_strides(source.region, source.array.strides)
             sources.append(base + offset)
             offset, target_strides = _offset_and_strides(target.region, target.array.strides)
-            targets.append(self.pointer(target.array) + offset)
+            targets.append(address_of(target.array) + offset)
             geometry.append((source_strides, target_strides, source.region.shape))
         in_vector = tuple([target % VECTOR for target in targets])
         plans = self._plans if len(pairs) <= _FEW_PARTS else self._plans_of_many
