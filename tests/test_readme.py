@@ -127,7 +127,7 @@ def test_the_readme_says_what_its_lines_give():
     assert np.shares_memory(names["view"], x)
     assert [part.shape for part in (names["a"], names["b"])] == [(2, 2, 4), (2, 1, 4)]
     assert (names["left"] == x[..., :1]).all()
-    assert (names["turned"] == x.T).all()
+    assert (names["transposed"] == x.T).all()
     assert names["joined"].shape == (2, 4, 4)
     assert names["t"].allocations == [96]
 
