@@ -15,9 +15,9 @@ _MOST_OUTPUTS = 2**31 - 1
 
 
 class Region(NamedTuple):
-    """The items of an array that a view has: per axis ``shape`` items, from ``first`` on, ``step`` apart.
+    """The items that a view has of an array: per axis ``shape`` items, from ``first`` on, ``step`` apart.
 
-    An axis of at most one item has step 1, so that a step of ``-2**63`` never reaches stride arithmetic. An axis without
+    An axis of at most one item has step 1, so a step of ``-2**63`` never reaches stride arithmetic. An axis without
     items starts at 0. So every ``first`` and every item is inside the array.
 
     Attributes

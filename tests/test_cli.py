@@ -126,6 +126,7 @@ SPLITS = [
     ("op SplitToSequence-11 input=x.npy split=2 axis=1 -o y.npz", [X[:, :2], X[:, 2:]]),
     ("op SplitToSequence-11 input=x.npy split=3, axis=1 -o y.npz", [X]),
     ("op SequenceConstruct-11 inputs=x.npy,x.npy -o y.npz", [X, X]),
+    ("op SequenceEmpty-11 dtype=7 -o y.npz", []),
 ]
 
 

@@ -1,31 +1,134 @@
-"""What the README and the docstrings say: their code runs, and the engines differ as told."""
+"""The pages: their Python and their commands run, in order, and show what is printed below them; links lead somewhere."""
 
 import doctest
 import importlib
+import os
 import re
+import shlex
+import subprocess
+import sys
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import MODULES, model, node
-from onnx import helper
+from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
+import gpuslice
 from gpuslice.onnx import Graph
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+ROOT = Path(__file__).parent.parent
+PAGES = {str(path.relative_to(ROOT)): path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]}
+ON_A_GPU = {"docs/gpu.md"}
+WITH_KERNELS = {"docs/copies.md"}
+# The text below a command is what it prints; other languages are not run.
+FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)^```$", re.MULTILINE)
+LANGUAGES = {"python", "sh", "text", "diff"}
+OURS = ("gpuslice", "kernels", "tests", "bench", "docs", "examples", ".github")
+PACKAGE = Path(gpuslice.__file__).parent
+MODULES = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in PACKAGE.rglob("*.py")]
 
 
-def test_the_tour_runs():
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+def blocks(path):
+    """List the fenced blocks of a page as (language, text, the text printed below a command or None)."""
+    text = path.read_text()
+    found = list(FENCE.finditer(text))
+    listed = []
+    for match, following in zip_longest(found, found[1:]):
+        printed = following and following[1] == "text" and not text[match.end() : following.start()].strip()
+        listed.append((match[1], match[2], following[2] if printed else None))
+    return listed
+
+
+def run_python(code, names, page):
+    """Run a block: a session with ``>>>`` must print what it shows, other code must not raise."""
+    if not code.startswith(">>>"):
+        exec(compile(code, page, "exec"), names)
+        return
+    test = doctest.DocTestParser().get_doctest(code, {}, page, page, 0)
+    test.globs, failures = names, []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=failures.append, clear_globs=False)
+    assert not failures, "".join(failures)
+
+
+def run_commands(code, printed, folder):
+    """Run the commands of gpuslice in a block; what is printed is compared, except for times."""
+    output = ""
+    for line in code.replace("\\\n", "").splitlines():
+        for command in line.split(" && "):
+            if command.startswith("gpuslice "):
+                words = [sys.executable, "-m", *shlex.split(command)]
+                done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+                output += done.stdout + done.stderr
+                refused = printed is not None and printed.startswith("gpuslice: ")
+                assert done.returncode == (2 if refused else 0), done.stderr
+    if output and printed is not None:
+        given, expected = (re.sub(r"[\d.]+ ms", "some ms", text) for text in (output, printed))
+        assert doctest.OutputChecker().check_output(expected, given, doctest.ELLIPSIS), output
+
+
+def has_kernels():
+    """Return whether kernels copy NumPy arrays here."""
+    with gpuslice.trace() as t:
+        gpuslice.slice(np.zeros(1 << 20, np.uint8), [-1], [-(2**63)], steps=[-1])
+    return t.launches[0].executor == "host"
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(name, marks=pytest.mark.gpu if name in ON_A_GPU else ()) for name in sorted(PAGES)]
+)
+def test_examples_run(page, tmp_path, monkeypatch):
+    if page in WITH_KERNELS and not has_kernels():
+        pytest.skip("the host kernels are not built")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    names = {}
+    for language, code, printed in blocks(PAGES[page]):
+        if language == "python":
+            run_python(code, names, page)
+        elif language == "sh":
+            run_commands(code, printed, tmp_path)
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_nothing_escapes_the_examples(page):
+    text = PAGES[page].read_text()
+    assert text.count("```") == 2 * len(blocks(PAGES[page]))
+    assert {language for language, _, _ in blocks(PAGES[page])} <= LANGUAGES
+
+
+def anchors(path):
+    """List the anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", path.read_text()), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_what_a_page_points_to_is_there(page):
+    text, lost = FENCE.sub("", PAGES[page].read_text()), []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        target, _, anchor = link.partition("#")
+        path = PAGES[page].parent / target if target else PAGES[page]
+        if ":" not in link and (not path.exists() or (anchor and anchor not in anchors(path))):
+            lost.append(link)
+    paths = [path for path in re.findall(r"`([\w.-]+/[\w./*-]*)`", text) if path.split("/")[0] in OURS]
+    lost += [path for path in paths if not any(ROOT.glob(path.rstrip("/")))]
+    assert not lost
+
+
+def test_the_readme_says_what_its_lines_give():
+    (code,) = (code for language, code, _ in blocks(PAGES["README.md"]) if language == "python")
     names = {}
     exec(code, names)
     x = names["x"]
-    assert names["a"].shape == (2, 2, 4)
-    assert (names["a2"] == x[..., :1]).all()
-    assert (names["flipped"] == x[::-1, ::-1]).all()
-    assert (names["turned"] == x.T).all()
-    assert len(names["rows"]) == 4
+    assert (names["flipped"] == x[::2, :, ::-1]).all()
+    assert np.shares_memory(names["view"], x)
+    assert [part.shape for part in (names["a"], names["b"])] == [(2, 2, 4), (2, 1, 4)]
+    assert (names["left"] == x[..., :1]).all()
+    assert (names["transposed"] == x.T).all()
+    assert names["joined"].shape == (2, 4, 4)
     assert names["t"].allocations == [96]
 
 
@@ -36,36 +139,24 @@ def test_docstring_examples(module):
 
 
 X = np.arange(10, dtype=np.float32)
-SLICE = node("Slice", ["x", "s", "e", "", "t"])
-INSERT = [
-    node("SequenceConstruct", ["x"], ["one"]),
-    node("SequenceInsert", ["one", "first", "p"], ["two"]),
-    node("SequenceAt", ["two", "p"], ["y"]),
-]
-# nodes, constants, opset, ours (None: an error), onnx.reference's
+# opset, the graph's constants and nodes, what gpuslice gives (None: an error), what onnx.reference gives
 DIFFERENCES = {
-    "start below -d": ([SLICE], {"s": [-11], "e": [-(2**31)], "t": [-1]}, 13, [[0]], [[]]),
-    "end INT_MAX": ([SLICE], {"s": [9], "e": [2**31 - 1], "t": [-1]}, 13, [[]], [[]]),
-    "5 into 4": (
-        [helper.make_node("Split", ["x5"], list("abcd"), num_outputs=4)],
-        {"x5": X[:5]},
-        18,
-        None,
-        [[0, 1], [2, 3], [4], []],
-    ),
-    "10 into 3": ([helper.make_node("Split", ["x"], list("abc"))], {}, 13, None, [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]),
-    "insert at n": (INSERT, {"first": X[:1], "p": 1}, 13, [[0]], [[*range(10)]]),
-}
+    "start below -d": (13, "int64[1] s = {-11}, int64[1] e = {-2147483648}, int64[1] a = {0}, int64[1] t = {-1}", "y = Slice(x, s, e, a, t)", [[0]], [[]]),
+    "end INT_MAX": (13, "int64[1] s = {9}, int64[1] e = {2147483647}, int64[1] a = {0}, int64[1] t = {-1}", "y = Slice(x, s, e, a, t)", [[]], [[]]),
+    "5 into 4": (18, "float[5] five = {0, 1, 2, 3, 4}", "y, b, c, d = Split<num_outputs = 4>(five)", None, [[0, 1]]),
+    "10 into 3": (13, "", "y, b, c = Split(x)", None, [[0, 1, 2, 3]]),
+    "insert at n": (13, "float[1] first = {0}, int64 p = {1}", "one = SequenceConstruct(x) two = SequenceInsert(one, first, p) y = SequenceAt(two, p)", [[0]], [[*range(10)]]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", DIFFERENCES)
 def test_onnx_reference_differs_as_told(case):
-    nodes, constants, opset, ours, theirs = DIFFERENCES[case]
-    outputs = list(nodes[-1].output)
-    whole = model(nodes, ["x"], outputs, constants, opset=opset)
-    assert [array.tolist() for array in ReferenceEvaluator(whole).run(None, {"x": X})] == theirs
+    opset, constants, nodes, ours, theirs = DIFFERENCES[case]
+    header = f'<ir_version: 8, opset_import: ["" : {opset}]>'
+    model = parser.parse_model(f"{header} g (float[10] x) => (float[n] y) <{constants}> {{ {nodes} }}")
+    assert [array.tolist() for array in ReferenceEvaluator(model).run(None, {"x": X})] == theirs
     if ours is None:
         with pytest.raises(ValueError, match="^Split-1[38]"):
-            Graph(whole).run({"x": X})
+            Graph(model).run({"x": X})
     else:
-        assert [array.tolist() for array in Graph(whole).run({"x": X}).values()] == ours
+        assert [array.tolist() for array in Graph(model).run({"x": X}).values()] == ours

@@ -100,9 +100,9 @@ def _read(version: Version, word: str, text: str, inputs: dict[str, Any], attrib
         raise ValueError(f"{name} must be a file if it has an element type; got {text!r}")
     expected = {entry.name: entry for entry in version.inputs}.get(name)
     kinds = {entry.name: entry.kind for entry in version.attributes}
-    # Split-1 has both an attribute and an input called split; a file can only be the input.
+    # Split-1 has an attribute and an input named split; a file can only be the input.
     if name in kinds and (is_ints or expected is None):
-        attributes[name] = _ints(name, text, kinds[name] == "int")
+        attributes[name] = _ints(name, text, kinds[name] != "ints")
     elif expected is None:
         names = dict.fromkeys([entry.name for entry in version.inputs] + list(kinds))
         raise ValueError(f"there is no input or attribute {name!r}; there are {', '.join(names)}")

@@ -11,22 +11,21 @@ FEW_VIEWS = 8
 _CONTIGUOUS_WEIGHT = 1 / 8
 
 
-def small_numpy_arrays(views: abc.Sequence[View | Joined]) -> list[Array] | None:
-    """Return the views as NumPy arrays if NumPy copies them faster than the kernels do; else None.
-
-    Parameters
-    ----------
-    views : sequence of View or Joined
-        Sources, or targets: both sides of a copy have to pass.
-    """
-    if len(views) > FEW_VIEWS:
+def small_numpy_arrays(values: abc.Sequence[View | Joined]) -> list[Array] | None:
+    """Return the values as NumPy arrays if NumPy copies them faster than the kernels do; else None."""
+    if len(values) > FEW_VIEWS:
         return None
     arrays = []
-    weight = 0.0
-    for view in views:
-        if view.library is not NUMPY or type(view) is Joined:
+    for value in values:
+        if value.library is not NUMPY or type(value) is Joined:
             return None
-        array = view.array[index_of(view.region)]  # type: ignore[union-attr]
+        arrays.append(value.array[index_of(value.region)])  # type: ignore[union-attr]
+    return arrays if are_small(arrays) else None
+
+
+def are_small(arrays: abc.Iterable[Array]) -> bool:
+    """Return whether NumPy arrays are small enough for NumPy's own copy. Both sides of a copy count alike."""
+    weight = 0.0
+    for array in arrays:
         weight += array.nbytes * _CONTIGUOUS_WEIGHT if array.flags.c_contiguous else array.nbytes
-        arrays.append(array)
-    return arrays if weight < SMALL_BYTES else None
+    return weight < SMALL_BYTES

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from gpuslice.dtypes import itemsize
 from gpuslice.engine import generic
-from gpuslice.engine.choice import small_numpy_arrays
+from gpuslice.engine.choice import are_small, small_numpy_arrays
 from gpuslice.engine.trace import Launch, is_tracing, record_allocation, record_launch
 from gpuslice.engine.views import Joined, View
 from gpuslice.libraries import Array
@@ -28,10 +28,13 @@ def dense(values: abc.Sequence[View | Joined]) -> list[Array]:
     """Return a fresh C-contiguous copy of each value, in its library, dtype and device."""
     arrays = small_numpy_arrays(values)
     if arrays is not None:
-        return [_numpy_copy(array) for array in arrays]
+        copies = [array.copy() for array in arrays]
+        if is_tracing():
+            _record_numpy(copies)
+        return copies
     # An empty array that is written, never asarray(copy=True), which keeps Fortran order.
     targets = [_allocate(value) if value.library.mutable else None for value in values]
-    copy_into(values, targets)
+    _execute(values, targets)
     return [generic.read(value) if target is None else target for value, target in zip(values, targets, strict=True)]
 
 
@@ -40,12 +43,24 @@ def dense_in_one_block(views: abc.Sequence[View]) -> list[Array]:
     if not views or not views[0].library.mutable:
         return dense(views)
     targets = _allocate_block(views)
-    copy_into(views, targets)
+    _execute(views, targets)
     return targets
 
 
-def copy_into(values: abc.Sequence[View | Joined], targets: abc.Sequence[Array | None]) -> None:
-    """Copy each value into its target, an array of its shape. Values with target None are left out."""
+def copy_into(views: abc.Sequence[View], targets: abc.Sequence[Array]) -> None:
+    """Copy each view into its target, an array of its shape, library and device."""
+    arrays = small_numpy_arrays(views)
+    if arrays is None or not are_small(targets):
+        _execute(views, targets)
+        return
+    for array, target in zip(arrays, targets, strict=True):
+        target[...] = array
+        if is_tracing() and array.size:
+            record_launch(Launch("numpy", "copyto", None, None, array.nbytes, target.nbytes))
+
+
+def _execute(values: abc.Sequence[View | Joined], targets: abc.Sequence[Array | None]) -> None:
+    """Copy by the executors of the values' libraries. Values with target None are left out."""
     pairs: dict[str, list[tuple[View, View]]] = {}
     for value, target in zip(values, targets, strict=True):
         if target is not None:
@@ -68,13 +83,11 @@ def _executor(name: str) -> Executor:
     return generic
 
 
-def _numpy_copy(array: Array) -> Array:
-    copied = array.copy()
-    if is_tracing():
+def _record_numpy(copies: abc.Iterable[Array]) -> None:
+    for copied in copies:
         record_allocation(copied.nbytes)
         if copied.size:
             record_launch(Launch("numpy", "copy", None, None, copied.nbytes, copied.nbytes))
-    return copied
 
 
 def _allocate(value: View | Joined) -> Array:

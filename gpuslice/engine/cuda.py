@@ -51,10 +51,6 @@ class CudaExecutor(KernelExecutor):
             else:
                 generic.copy(pairs)
 
-    def pointer(self, array: Array) -> int:
-        """Return the address of an array's first item."""
-        return int(array.data.ptr)
-
     def pack(self, launch: Launch, parts: abc.Sequence[Part], size: int) -> list[Packed]:
         """Return the parameters of a launch."""
         dialect = CUDA_32 if index_bits(launch) == 32 else CUDA_64

@@ -6,11 +6,9 @@ from collections import abc
 from pathlib import Path
 
 from gpuslice.engine import generic
-from gpuslice.engine.choice import small_numpy_arrays
 from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, ReadyLaunch
 from gpuslice.engine.packing import HOST, Packed, pack
 from gpuslice.engine.plan import VECTOR, Launch, Part
-from gpuslice.libraries import Array, address_of_numpy
 
 # Larger targets do not stay in the caches until they are read again, so stores bypass the caches.
 _STREAM_BYTES = 1 << 23
@@ -72,18 +70,10 @@ class HostExecutor(KernelExecutor):
 
     def copy(self, pairs: Pairs) -> None:
         """Copy each source view to its target view, which has the same shape."""
-        small = (
-            small_numpy_arrays([target for _, target in pairs]) is not None
-            and small_numpy_arrays([source for source, _ in pairs]) is not None
-        )
-        if small or LIBRARY is None:
+        if LIBRARY is None:
             generic.copy(pairs, *self.fallback)
         else:
             super().copy(pairs)
-
-    def pointer(self, array: Array) -> int:
-        """Return the address of an array's first item."""
-        return address_of_numpy(array)
 
     def pack(self, launch: Launch, parts: abc.Sequence[Part], size: int) -> list[Packed]:
         """Return the parameters of a launch."""

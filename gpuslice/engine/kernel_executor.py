@@ -6,14 +6,12 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-from gpuslice.dtypes import itemsize
 from gpuslice.engine import generic
 from gpuslice.engine.packing import Packed
 from gpuslice.engine.plan import MAX_CHANNELS, VECTOR, Launch, Part, plan
 from gpuslice.engine.trace import Launch as TracedLaunch
 from gpuslice.engine.trace import is_tracing, record_launch
 from gpuslice.engine.views import View
-from gpuslice.libraries import Array
 from gpuslice.rules import Region
 
 # A plan of many parts holds megabytes, so fewer of them are cached.
@@ -59,10 +57,6 @@ class KernelExecutor(ABC):
         self._plans_of_many = lru_cache(maxsize=8)(self._plan)
 
     @abstractmethod
-    def pointer(self, array: Array) -> int:
-        """Return the address of an array's first item."""
-
-    @abstractmethod
     def pack(self, launch: Launch, parts: abc.Sequence[Part], size: int) -> list[Packed]:
         """Return the parameters of a launch that moves ``size`` bytes, without addresses.
 
@@ -84,10 +78,11 @@ class KernelExecutor(ABC):
         for source, target in pairs:
             if _moves_bits(source, target):
                 # Kernels know of a dtype nothing except its size.
-                taken.setdefault(itemsize(source.dtype), []).append((source, target))
+                taken.setdefault(source.dtype.itemsize, []).append((source, target))
             else:
                 left.append((source, target))
-        generic.copy(left, *self.fallback)
+        if left:
+            generic.copy(left, *self.fallback)
         for size, members in taken.items():
             self.copy_same_size(members, size)
 
@@ -96,7 +91,8 @@ class KernelExecutor(ABC):
         ready, left = self._prepare(pairs, size)
         # All kernels before the first copy: if one does not compile, every target is as it was.
         kernels = [self.kernel(launch.packed) for launch in ready]
-        generic.copy(left, *self.fallback)
+        if left:
+            generic.copy(left, *self.fallback)
         for kernel, launch in zip(kernels, ready, strict=True):
             self.launch(kernel, launch)
             if is_tracing():
@@ -106,14 +102,16 @@ class KernelExecutor(ABC):
     def _prepare(self, pairs: Pairs, size: int) -> tuple[list[ReadyLaunch], list[tuple[View, View]]]:
         """Return the launches, and the pairs that kernels cannot move."""
         sources, targets, geometry = [], [], []
+        address_of = pairs[0][0].library.address
+        assert address_of is not None  # the table names this executor only for libraries with addresses
         array, base = None, 0
         for source, target in pairs:
             if source.array is not array:  # the parts of a split share one array
-                array, base = source.array, self.pointer(source.array)
+                array, base = source.array, address_of(source.array)
             offset, source_strides = _offset_and_strides(source.region, source.array.strides)
             sources.append(base + offset)
             offset, target_strides = _offset_and_strides(target.region, target.array.strides)
-            targets.append(self.pointer(target.array) + offset)
+            targets.append(address_of(target.array) + offset)
             geometry.append((source_strides, target_strides, source.region.shape))
         in_vector = tuple([target % VECTOR for target in targets])
         plans = self._plans if len(pairs) <= _FEW_PARTS else self._plans_of_many

@@ -8,7 +8,7 @@ from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
 from gpuslice.dtypes import dtype_name
 from gpuslice.engine import View
-from gpuslice.libraries import Array
+from gpuslice.libraries import NUMPY, Array
 from gpuslice.sequence import Sequence
 
 # Attribute -> its kind, its dtype, and the first opset that has it.
@@ -65,7 +65,7 @@ def first_foreign(values: abc.Iterable[Any]) -> View | None:
     for value in values:
         for item in value if isinstance(value, Sequence) else [value]:
             view: View = item
-            if not isinstance(view.array, np.ndarray):
+            if view.library is not NUMPY:
                 return view
     return None
 
