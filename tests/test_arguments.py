@@ -75,10 +75,3 @@ def test_bad_splits(arguments, error, message, xp):
 def test_split_of_nothing_needs_a_part():
     with pytest.raises(ValueError, match="split must have at least one value"):
         gs.split(np.zeros(0), [])
-
-
-def test_dynamic_slice(xp):
-    data = make(xp, X)
-    assert_same(gs.dynamic_slice(data, [1, 0], [9, -1]), X[1:, :-1].copy(), like=data)
-    with pytest.raises(ValueError, match="^DynamicSlice-1: axes must"):
-        gs.dynamic_slice(data, [0], [1], [3])

@@ -1,4 +1,4 @@
-"""contiguous, and what a trace counts."""
+"""dynamic_slice and contiguous, and what a trace counts. Each other function has tests in a module of its subject."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,13 @@ import gpuslice as gs
 
 X = np.arange(1, 25, dtype=np.int32).reshape(2, 3, 4)
 BACKWARD = ([-1, -1], [-9, -9], [1, 2], [-1, -2])
+
+
+def test_dynamic_slice(xp):
+    data = make(xp, X)
+    assert_same(gs.dynamic_slice(data, [1, 0], [9, -1]), X[1:, :-1].copy(), like=data)
+    with pytest.raises(ValueError, match="^DynamicSlice-1: axes must"):
+        gs.dynamic_slice(data, [0], [1], [3])
 
 
 def test_contiguous(xp):
