@@ -5,6 +5,8 @@ from collections import Counter
 import pytest
 from libraries import WHOLE_SUITE
 
+from gpuslice.engine import choice
+
 pytest.register_assert_rewrite("helpers")
 pytest_plugins = ["cuda_on_cpu.plugin"]  # --cuda-on-cpu
 
@@ -13,6 +15,12 @@ pytest_plugins = ["cuda_on_cpu.plugin"]  # --cuda-on-cpu
 def xp(request):
     """The namespace of each array library in turn."""
     return request.param.xp
+
+
+@pytest.fixture
+def kernels_from_512_bytes(monkeypatch):
+    """Have kernels copy arrays that NumPy otherwise copies faster, so that the arrays of a test can be small."""
+    monkeypatch.setattr(choice, "SMALL_BYTES", 1 << 9)
 
 
 def pytest_runtest_setup(item):

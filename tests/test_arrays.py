@@ -62,6 +62,6 @@ BAD_DATA = [[1, 2], 3.5, None, "text", np.ma.masked_array([1, 2], [True, False])
 
 
 @pytest.mark.parametrize("data", BAD_DATA, ids=lambda data: type(data).__name__)
-def test_what_is_no_array_is_refused(data):
+def test_what_is_not_an_array_is_refused(data):
     with pytest.raises(TypeError, match=r"^Slice-13: data must (be an array|not be a masked array)"):
         gs.slice(data, [0], [1])

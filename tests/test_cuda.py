@@ -1,4 +1,4 @@
-"""What is CUDA's own: streams, threads, capture, devices, memory, and errors on the way to a launch."""
+"""What only CUDA has: streams, capture, devices, memory, parameters of launches, and kernels that do not compile."""
 
 import threading
 
@@ -16,7 +16,7 @@ R = slice(None, None, -1)
 
 @pytest.fixture
 def cp():
-    """CuPy, imported where a test needs it only."""
+    """CuPy, imported only if a test runs."""
     import cupy
 
     return cupy
@@ -24,14 +24,21 @@ def cp():
 
 @pytest.fixture
 def cuda(cp):
-    """The executor."""
+    """The module of the executor. Plans of a test that changes it are forgotten."""
     from gpuslice.engine import cuda
 
-    return cuda
+    yield cuda
+    forget_plans(cuda)
+
+
+def forget_plans(cuda):
+    """Have the executor make its plans anew: they depend on the version of CUDA, which their keys do not have."""
+    cuda.CUDA_EXECUTOR._plans.cache_clear()
+    cuda.CUDA_EXECUTOR._plans_of_many.cache_clear()
 
 
 def backward(data, out=None):
-    """Turn the last axis round."""
+    """Return a copy with the last axis reversed."""
     return gs.slice(data, [-1], [-(1 << 40)], [-1], [-1], out=out)
 
 
@@ -46,14 +53,14 @@ def test_every_width_of_item(cp, dtype):
 
 
 def on_device(cp, x, view):
-    """Give the same view of a device's copy of ``x``."""
+    """Return the same view of a copy of ``x`` on the device."""
     offset = view.__array_interface__["data"][0] - x.__array_interface__["data"][0]
     copied = cp.asarray(x)
     return cp.ndarray(view.shape, view.dtype, copied.data + offset, strides=view.strides)
 
 
-def test_work_goes_to_the_current_stream_and_a_replay_reads_what_is_there(cp):
-    """Captured, not run; and a call of another shape between two replays leaves the first one's parameters alone."""
+def test_captured_copies_read_the_current_items(cp):
+    """Capturing copies nothing, and calls between two replays do not change the captured parameters."""
     x, y = cp.asarray(items(64, 256)), cp.asarray(items(40, 1000, dtype="u4"))
     out, other = cp.empty_like(x), cp.empty_like(y)
     parts = [cp.empty((64, n), cp.uint8) for n in (100, 1, 155)]
@@ -120,7 +127,7 @@ def test_threads_share_nothing(cp):
     assert not wrong
 
 
-def test_nothing_is_allocated_but_the_outputs(cp):
+def test_only_the_outputs_are_allocated(cp):
     x = cp.asarray(items(64, 1024))
     backward(x)
     asked = []
@@ -147,7 +154,7 @@ def test_nothing_is_allocated_but_the_outputs(cp):
         assert asked == []
 
 
-def test_out_may_be_strided_and_lie_anywhere(cp):
+def test_out_may_be_strided_and_unaligned(cp):
     x = items(50, 201)
     for dtype in ("u1", "u2", "u4"):
         data = cp.asarray(x.astype(dtype))
@@ -169,7 +176,7 @@ def test_more_than_4_gibibytes(cp):
     size = (1 << 32) + 4099
     free, _ = cp.cuda.runtime.memGetInfo()
     if free < 2.5 * size:
-        pytest.skip(f"needs {2.5 * size / 2**30:.0f} GiB of free device memory; {free / 2**30:.1f} are")
+        pytest.skip(f"needs {2.5 * size / 2**30:.0f} GiB of free device memory; there are {free / 2**30:.1f}")
     x = cp.zeros(size, cp.uint8)
     places = cp.asarray([0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32, size - 1])
     x[places] = cp.arange(1, 8, dtype=cp.uint8)
@@ -198,7 +205,7 @@ def test_each_device_runs_its_own(cp):
         backward(data, out=cp.empty_like(cp.asarray(x)))
 
 
-def test_too_large_a_result_loses_nothing(cp):
+def test_a_result_that_is_too_large_changes_nothing(cp):
     x = cp.asarray(items(1, 1000))
     huge = cp.broadcast_to(x, (1 << 45, 1000))
     with pytest.raises(cp.cuda.memory.OutOfMemoryError):
@@ -222,6 +229,7 @@ def test_small_parameters_take_more_launches(cp, cuda, monkeypatch):
     launches = []
     for version in (12000, 13000):
         monkeypatch.setattr(cuda, "_cuda_version", lambda version=version: version)
+        forget_plans(cuda)
         with gs.trace() as t:
             parts = gs.split(data, num_outputs=1000, axis=1)
         assert (cp.concatenate(parts, axis=1).get() == x).all()
@@ -230,7 +238,7 @@ def test_small_parameters_take_more_launches(cp, cuda, monkeypatch):
 
 
 @pytest.mark.parametrize("why", ["is_hip", "capability"])
-def test_devices_without_our_kernels_take_the_standards_way(cp, cuda, monkeypatch, why):
+def test_devices_that_cannot_run_the_kernels_use_assignment(cp, cuda, monkeypatch, why):
     runtime = type("Runtime", (), {"is_hip": why == "is_hip", "getDevice": cp.cuda.runtime.getDevice})
     monkeypatch.setattr(cuda.cupy.cuda, "runtime", runtime)
     monkeypatch.setattr(cuda, "_capability", lambda device: 90 if why == "is_hip" else 61)
@@ -242,7 +250,7 @@ def test_devices_without_our_kernels_take_the_standards_way(cp, cuda, monkeypatc
 
 
 @pytest.mark.parametrize("broken", ["text", "nvrtc"])
-def test_a_kernel_that_cannot_be_had_leaves_out_as_it_was(cp, cuda, monkeypatch, broken, tmp_path):
+def test_a_kernel_that_does_not_compile_leaves_out_unchanged(cp, cuda, monkeypatch, broken, tmp_path):
     x = cp.asarray(items(64, 1001))
     out = cp.zeros_like(x)
     cuda._kernel.cache_clear()

@@ -10,7 +10,7 @@ from gpuslice.onnx import run_node
 
 
 def counted(*shape, first=0):
-    """The pages fill their inputs with consecutive numbers."""
+    """Return consecutive numbers, with which the pages fill their inputs."""
     return (np.arange(np.prod(shape)) + first).reshape(shape).astype(np.float32)
 
 

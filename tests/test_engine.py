@@ -10,15 +10,10 @@ import pytest
 from helpers import assert_same, chain, compiled, items
 
 import gpuslice as gs
-from gpuslice.engine import choice, host
+from gpuslice.engine import host
 from gpuslice.onnx import Graph
 
-
-@pytest.fixture(autouse=True)
-def _kernels_from_512_bytes(monkeypatch):
-    """Have the kernels copy what NumPy is quicker with, so that the tests' arrays may be small."""
-    monkeypatch.setattr(choice, "SMALL_BYTES", 1 << 9)
-
+pytestmark = pytest.mark.usefixtures("kernels_from_512_bytes")
 
 R = slice(None, None, -1)
 
@@ -49,7 +44,7 @@ def test_a_graph_of_slices_and_splits_is_one_launch():
     assert t.allocations == [results["a"].nbytes, results["c"].nbytes]
 
 
-def test_what_kernels_cannot_take_numpy_copies():
+def test_numpy_copies_what_kernels_cannot():
     many_axes = items(*[2] * 14)[tuple(slice(None, None, -1 if k % 2 else 1) for k in range(14))]
     objects = np.array([[str(i) for i in range(40)]] * 40, dtype=object)
     for view in (many_axes, objects[:, R], np.zeros((9000, 0)), items(64)[R]):
@@ -70,8 +65,8 @@ def test_a_view_of_many_axes_leaves_the_others_to_kernels():
 
 
 @compiled
-def test_a_copy_goes_on_where_no_thread_can_be_started():
-    """In a process of its own, which has no address space left for a thread's stack."""
+def test_a_copy_succeeds_if_no_thread_can_be_started():
+    """This runs in its own process, which has no address space left for the stack of a thread."""
     code = """
 import re, resource
 import numpy as np
@@ -88,7 +83,7 @@ assert (out[: 1 << 20] == x[-1 : -(1 << 20) - 1 : -1]).all() and (out[-1000:] ==
     assert done.returncode == 0, done.stderr
 
 
-def test_many_views_that_have_nothing_in_common():
+def test_many_views_of_different_strides():
     x = items(200_000)
     views = [x[: 20 * (k + 1) : k + 1] for k in range(2000)]
     for result, view in zip(gs.contiguous(views), views, strict=True):

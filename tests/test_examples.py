@@ -1,4 +1,4 @@
-"""The example: its model is what its script builds, and the photograph comes out as NumPy says."""
+"""The example: its script builds its model, and the results are NumPy's."""
 
 import subprocess
 import sys

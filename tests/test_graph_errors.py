@@ -78,7 +78,7 @@ def test_bad_models_are_refused_before_anything_runs(nodes, opset, message):
     assert message in str(raised.value)
 
 
-def test_models_and_inputs_of_other_types_are_refused():
+def test_a_graph_takes_a_model_and_a_mapping():
     with pytest.raises(TypeError, match="model must be an onnx.ModelProto; got str"):
         Graph("model.onnx")
     with pytest.raises(TypeError, match="inputs must be a mapping from names to values; got list"):

@@ -1,4 +1,4 @@
-"""Which kernel takes what, in how many launches, and that every item is right; on the host and on CUDA."""
+"""Which kernel copies which view, in how many launches, and that every item is right; on the host and on CUDA."""
 
 import ctypes
 
@@ -7,17 +7,12 @@ import pytest
 from helpers import assert_same, compiled, items, pick
 
 import gpuslice as gs
-from gpuslice.engine import choice, host
+from gpuslice.engine import host
 
-
-@pytest.fixture(autouse=True)
-def _kernels_from_512_bytes(monkeypatch):
-    """Have the kernels copy what NumPy is quicker with, so that the tests' arrays may be small."""
-    monkeypatch.setattr(choice, "SMALL_BYTES", 1 << 9)
-
+pytestmark = pytest.mark.usefixtures("kernels_from_512_bytes")
 
 R = slice(None, None, -1)
-# view, kernel; above the size below which NumPy copies.
+# A view and the kernel that copies it.
 KERNELS = {
     "contiguous": (lambda: items(8192), "rows<16, 1>"),
     "odd length": (lambda: items(8191), "rows<1, 1>"),
@@ -33,7 +28,7 @@ KERNELS = {
     "every second complex128": (lambda: items(1024, dtype="c16")[::2], "rows<16, 0>"),
     "transposed bytes": (lambda: items(80, 70).T, "tiles<1, 0>"),
     "transposed words, backward": (lambda: items(80, 70, dtype="u4").T[R, R], "tiles<4, 0>"),
-    "channels turned round": (lambda: items(40, 64, 3)[..., R], "rearranged<1, 3>"),
+    "reversed channels": (lambda: items(40, 64, 3)[..., R], "rearranged<1, 3>"),
     "mirrored pixels": (lambda: items(40, 64, 3)[:, R], "rearranged<1, -3>"),
     "mirrored pixels of halves": (lambda: items(40, 64, 3, dtype="u2")[:, R], "rearranged<2, -3>"),
     "3-byte items": (lambda: items(4096, dtype="V3")[R], "rearranged<1, -3>"),
@@ -59,7 +54,7 @@ def test_kernel_and_every_item(case):
     assert t.allocations == [view.nbytes]
 
 
-def test_without_kernels_numpy_does_it_all(monkeypatch):
+def test_without_kernels_numpy_copies_everything(monkeypatch):
     monkeypatch.setattr(host, "LIBRARY", None)
     assert host.instruction_set() == ""
     for make, _ in KERNELS.values():
@@ -110,7 +105,7 @@ def test_a_channel_twice_is_not_planes():
 
 
 def on_device(view):
-    """Make the view of a device's copy of the same memory, aligned alike."""
+    """Return the same view on a device, with the same strides and alignment."""
     import cupy
 
     low, high = np.lib.array_utils.byte_bounds(view)

@@ -1,4 +1,4 @@
-"""Who may import whom, and what importing gpuslice brings along."""
+"""Which module may import which, and which libraries importing gpuslice loads."""
 
 import ast
 import subprocess
@@ -10,7 +10,7 @@ from helpers import MODULES
 
 import gpuslice
 
-# From the bottom up. A module imports only from lower rooms, or its own.
+# From the bottom up. A module imports only from its own room or from lower ones.
 ROOMS = [
     {"gpuslice.rules", "gpuslice.errors", "gpuslice.dtypes"},
     {"gpuslice.libraries"},
@@ -29,7 +29,7 @@ ALONE = ("gpuslice.rules", "gpuslice.errors", "gpuslice.engine.plan")
 
 
 def imports(path):
-    """List the modules that a file imports, anywhere in it."""
+    """Yield the modules that a file imports, anywhere in it."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

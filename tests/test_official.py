@@ -35,7 +35,7 @@ class ReferenceBackend(onnx.backend.base.Backend):
 
 
 def operators_of(graph, model):
-    """List the operators of a graph, of the functions it calls and of its subgraphs."""
+    """Yield the operators of a graph, of the functions it calls and of its subgraphs."""
     functions = {(function.domain, function.name): function for function in model.functions}
     for node in graph.node:
         yield node.op_type
@@ -62,7 +62,7 @@ OURS = [name for name, model in TOUCHED.items() if not model.functions and not u
 
 
 class CpuBackend(Backend):
-    """Backend on the CPU alone: to look for CuPy before each of the thousands of tests takes seconds."""
+    """Backend on the CPU only: looking for CuPy for each of some thousand tests takes seconds."""
 
     @classmethod
     def supports_device(cls, device):
@@ -70,7 +70,7 @@ class CpuBackend(Backend):
 
 
 def collect(backend, names):
-    """Make the unittest classes of some tests, without the thousands of others, which would count as skipped."""
+    """Return the unittest classes of some tests, without the thousands of others, which would count as skipped."""
     tests = onnx.backend.test.BackendTest(backend, __name__)
     for name in FAILING:
         tests.xfail(f"^{name}_cpu$")

@@ -1,4 +1,4 @@
-"""onnxruntime as a witness: it agrees but for the cases in which it departs from the text in a known way."""
+"""onnxruntime as a witness: it agrees, except in the known cases in which it departs from the operator text."""
 
 import json
 import subprocess

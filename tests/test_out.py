@@ -80,14 +80,14 @@ def test_out_with_items_in_several_places_is_refused():
         gs.slice(X, [], [], out=out)
 
 
-def test_out_between_the_items_of_the_input_is_no_overlap():
+def test_out_between_the_items_of_the_input_does_not_overlap():
     buffer = np.arange(20)
     gs.slice(buffer[::2], [-1], [-99], steps=[-1], out=buffer[1::2])
     assert buffer[1::2].tolist() == [18, 16, 14, 12, 10, 8, 6, 4, 2, 0]
 
 
 def test_arrays_whose_overlap_is_too_hard_to_find_count_as_overlapping():
-    """Whether these two share an item takes NumPy long to find out; nearly all of their memory is never touched."""
+    """NumPy needs long to find out if these two share an item. Almost none of their memory is ever touched."""
     memory = np.zeros(192_163_377, np.int8)
     as_strided = np.lib.stride_tricks.as_strided
     data = as_strided(memory, (1049, 1049, 1049), (36674, 61119, 85569))

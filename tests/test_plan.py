@@ -21,7 +21,7 @@ def test_division_by_magic_numbers(bits):
 
 
 def parts_of(shape, count):
-    """Describe ``count`` rows of an imagined array."""
+    """Return ``count`` parts that share their strides, of an array that does not exist."""
     return [Part(4096 + i, (shape[1] * count, count), 1 << 20, (shape[1], 1), shape) for i in range(count)]
 
 

@@ -16,12 +16,12 @@ DTYPES = ["bool", "int8", "int16", "float32", "float64", "complex64", "complex12
 
 @pytest.fixture(autouse=True)
 def _kernels(monkeypatch):
-    """Have the kernels copy, which leave arrays as small as these to NumPy."""
+    """Have kernels copy these small arrays, which NumPy otherwise copies."""
     monkeypatch.setattr(choice, "SMALL_BYTES", 0)
 
 
 def numbers(shape, dtype):
-    """Make an array whose items differ as far as the dtype allows."""
+    """Return an array whose items differ as far as the dtype allows."""
     items = np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape)
     if dtype.startswith("complex"):
         items = items * (1 + 2j)
@@ -34,7 +34,7 @@ def bounds():
 
 @st.composite
 def slices(draw):
-    """Draw a shape and the arguments of a valid slice of it."""
+    """Return a random shape and the arguments of a valid slice of it."""
     shape = draw(st.lists(st.integers(0, 5), max_size=4))
     axes = draw(st.lists(st.sampled_from(range(len(shape))), unique=True)) if shape else []
     each = {"min_size": len(axes), "max_size": len(axes)}
@@ -44,7 +44,7 @@ def slices(draw):
 
 
 def walk(dim, start, end, step):
-    """List the positions that a slice of an axis takes, by the text of Slice-13."""
+    """Return the positions that a slice of an axis takes, by the text of Slice-13."""
     start, end = start + dim * (start < 0), end + dim * (end < 0)
     low, high = (0, dim) if step > 0 else (0, dim - 1)
     start = min(max(start, low), high)

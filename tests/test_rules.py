@@ -12,7 +12,7 @@ STEPS = [*(step for step in range(-4, 5) if step), *EXTREMES]
 
 
 def text_of_slice_13(dim, start, end, step):
-    """List the elements that Slice-13's text takes of an axis, walking from one to the next."""
+    """Return the elements of an axis that Slice-13's text selects, found one after the other."""
     if dim == 0:
         return []
     start = start + dim if start < 0 else start
@@ -27,7 +27,7 @@ def text_of_slice_13(dim, start, end, step):
 
 
 def elements(region):
-    """List the elements of a region of rank 1."""
+    """Return the elements of a region of rank 1."""
     (first,), (step,), (count,) = region
     return [first + step * k for k in range(count)]
 
@@ -77,7 +77,7 @@ def test_compose_composes_each_axis():
 
 
 def deal(dim, chunk):
-    """Deal the items of an axis out one by one, a new part whenever one holds ``chunk``."""
+    """Return the sizes of parts, counted item by item: a new part begins when the last one has ``chunk`` items."""
     parts = []
     for _ in range(dim):
         if not parts or parts[-1] == chunk:

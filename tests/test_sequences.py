@@ -41,7 +41,7 @@ def test_dtype_is_an_onnx_name(items, dtype, name):
     assert gs.Sequence(items, dtype).dtype == name
 
 
-def test_mixed_dtypes_are_refused_by_name():
+def test_mixed_dtypes_are_refused():
     with pytest.raises(TypeError, match="a sequence must hold one dtype, float32; got int64"):
         gs.Sequence([A, np.arange(2)])
     with pytest.raises(TypeError, match="a sequence must hold one dtype, int8; got float32"):
@@ -57,7 +57,7 @@ def test_mixed_dtypes_are_refused_by_name():
 
 
 @pytest.mark.parametrize("items", [A, "text", 3, [A, [1, 2]]], ids=["array", "text", "int", "list"])
-def test_what_holds_no_arrays_is_no_sequence(items):
+def test_a_sequence_holds_only_arrays(items):
     with pytest.raises(TypeError):
         gs.Sequence(items)
 

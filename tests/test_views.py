@@ -9,7 +9,7 @@ import gpuslice as gs
 
 
 def shares(xp, left, right):
-    """Tell whether two arrays share memory, by writing to one."""
+    """Return whether two arrays share memory, by writing to one."""
     left[...] = xp.zeros_like(left)
     return not to_numpy(right).any()
 

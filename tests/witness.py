@@ -1,6 +1,6 @@
-"""Random valid calls on onnxruntime and on gpuslice; prints how many agreed and fails where they should and don't.
+"""Compare onnxruntime and gpuslice on random valid calls. Prints how many agreed; fails if two that should do not.
 
-Run in a process of its own, since onnxruntime crashes on some inputs: python tests/witness.py SEED COUNT
+Run it in its own process, since onnxruntime crashes on some inputs: python tests/witness.py SEED COUNT
 """
 
 import json
@@ -28,7 +28,7 @@ COUNTS = Counter()
 
 @cache
 def session(op, opset, dtype, bound, inputs, outputs, **attributes):
-    """Make a session of one node, whose inputs have any shape."""
+    """Return a session of one node whose inputs have any shape."""
     node = helper.make_node(op, inputs, [f"o{i}" for i in range(outputs)], **attributes)
     elements = [DTYPES[dtype], *[TensorProto.INT32 if bound == "int32" else TensorProto.INT64] * 4]
     return _session([node], opset, inputs, elements, outputs, DTYPES[dtype])
@@ -36,7 +36,7 @@ def session(op, opset, dtype, bound, inputs, outputs, **attributes):
 
 @cache
 def at_session(count, dtype):
-    """Make a session that constructs a sequence and takes one tensor of it."""
+    """Return a session that constructs a sequence and takes one tensor of it."""
     tensors = [f"t{i}" for i in range(count)]
     nodes = [
         helper.make_node("SequenceConstruct", tensors, ["seq"]),
@@ -91,7 +91,7 @@ def witness_slice(rng):
         None, dict(zip(names, [data, *bounds], strict=True))
     )
     ours = run_node(helper.make_node("Slice", names, ["o0"]), [data, *bounds], opset=opset)
-    # Any end that is INT_MAX with a negative step: nothing by the text, everything down to element 0 by onnxruntime.
+    # With a negative step and an end of INT_MAX, the text selects nothing, onnxruntime everything down to element 0.
     odd = [
         axis for axis, end, step in zip(axes, ends, steps, strict=True) if step < 0 and end in (2**31 - 1, 2**63 - 1)
     ]

@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CUPY = "14.2.0"
-# What is pinned, and how its version begins.
+# Packages, and how their versions begin.
 PINNED = {"cupy-cuda13x": CUPY, "nvidia-cuda-runtime": "13.2.", "nvidia-cuda-crt": "13.2."}
 BUILDING = {"cython": "3.1.", "setuptools": ""}
 DRIVER, COMPILER = "libcuda.so.1", "libnvrtc.so.13"
@@ -35,7 +35,7 @@ CYTHON_ENVIRONMENT = {
 
 
 class Unfit(Exception):
-    """What is missing here, in words."""
+    """What is missing on this machine. The message says it."""
 
 
 def check(pins):
@@ -50,7 +50,7 @@ def check(pins):
 
 
 def fingerprint():
-    """Name what a build is made of and for; raise Unfit where none can be made or used."""
+    """Return what a build depends on, as text; raise Unfit if a build cannot be made or used here."""
     if (sys.platform, platform.machine(), sys.implementation.name) != ("linux", "x86_64", "cpython"):
         raise Unfit("CuPy runs on a CPU with CPython on x86-64 Linux only")
     if not shutil.which("g++"):
@@ -63,18 +63,18 @@ def fingerprint():
 
 
 def suffix():
-    """Give the end of the names of this Python's extension modules."""
+    """Return the suffix of extension modules of this Python."""
     return sysconfig.get_config_var("EXT_SUFFIX")
 
 
 def is_built(folder):
-    """Whether a folder holds what these sources make here; raise Unfit where nothing can be made."""
+    """Return whether a folder holds a build of these sources; raise Unfit if it cannot be made or used here."""
     needed, stamp = fingerprint(), folder / "stamp"
     return stamp.is_file() and stamp.read_text() == needed
 
 
 def build(folder):
-    """Build all of it, unless it is there."""
+    """Build everything, unless it is there."""
     if is_built(folder):
         return
     check(BUILDING)
@@ -98,47 +98,47 @@ def build(folder):
 
 
 def gxx(target):
-    """Begin a command that makes a shared library; its own name is what others look for."""
+    """Return the first words of a command that makes a shared library, which other libraries find by its name."""
     flags = ["-std=c++17", "-O1", "-fPIC", "-shared", "-pthread", "-w", f"-Wl,-soname,{Path(target).name}"]
     return ["g++", *flags, "-o", target]
 
 
 def sources(part):
-    """List the sources of a part."""
+    """Return the sources of a part."""
     return sorted((HERE / part).glob("*.cpp"))
 
 
 def names():
-    """Tell the compiler where its headers are, and what build it is: CuPy keeps kernels under that name."""
+    """Return macros for the compiler: where its headers are, and the name of the build, which CuPy's cache of kernels uses."""
     return [f'-DHEADERS="{HERE}/device"', f'-DBUILD="{fingerprint()}"']
 
 
 def cython_options():
-    """Name the constants that CuPy's sources ask for."""
+    """Return options with the constants that CuPy's sources need."""
     return [word for name, value in CYTHON_ENVIRONMENT.items() for word in ("-E", f"{name}={value}")]
 
 
 def write_stubs(headers, folder):
-    """Write an entry point that fails for each one of the runtime's that the driver does not have."""
+    """Write entry points that fail, one for each of the CUDA runtime's that the driver does not have."""
     text = (headers / "cuda_runtime_api.h").read_text()
     names = {name for name in re.findall(r"CUDARTAPI\s+(cuda[A-Z]\w*)\s*\(", text) if not name.endswith("_ptsz")}
     profiler = ["cudaProfilerStart", "cudaProfilerStop"]
     stub = '__attribute__((weak)) int {0}() {{ return cuda_on_cpu_missing("{0}"); }}\n'
     lines = [stub.format(name) for name in sorted({*names, *profiler})]
     (folder / "stubs.cpp").write_text('extern "C" {\nint cuda_on_cpu_missing(const char*);\n' + "".join(lines) + "}\n")
-    # A header that CuPy's sources include and the packages lack.
+    # CuPy's sources include this header, and the packages do not have it.
     (folder / "include").mkdir(exist_ok=True)
     declarations = "".join(f'extern "C" cudaError_t {name}(void);\n' for name in profiler)
     (folder / "include" / "cuda_profiler_api.h").write_text(f"#include <cuda_runtime_api.h>\n{declarations}")
 
 
 def fetch(folder):
-    """Fetch CuPy's source distribution and give the folder it unpacks to."""
+    """Download and unpack CuPy's source distribution; return its folder."""
     archive = folder / f"cupy-{CUPY}.tar.gz"
     if not archive.exists():
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
         kind = ["--no-binary", "cupy", "--no-build-isolation", "--dest", folder]
-        # Without a CUDA toolkit CuPy's metadata can only be read of a stub.
+        # Without a CUDA toolkit, CuPy's metadata can be read only with this.
         environment = os.environ | {"CUPY_INSTALL_USE_STUB": "1"}
         run([*pip, *kind, f"cupy=={CUPY}"], folder, env=environment)
     with tarfile.open(archive) as tar:
@@ -147,7 +147,7 @@ def fetch(folder):
 
 
 def run(command, folder, **more):
-    """Run a command in a folder; what it says matters where it fails."""
+    """Run a command in a folder; show its output if it fails."""
     done = subprocess.run(
         list(map(str, command)), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more
     )

@@ -1,4 +1,4 @@
-"""Load the real CuPy on what build.py built: call load(folder) before CuPy is imported."""
+"""Load CuPy on what build.py built: call load(folder) before CuPy is imported."""
 
 import ctypes
 import importlib.util
@@ -11,23 +11,23 @@ RUNTIME = "cupy_backends.cuda.api.runtime"
 
 
 class Finder:
-    """Finds CuPy's runtime module where it was rebuilt."""
+    """Finds the rebuilt runtime module of CuPy."""
 
     def __init__(self, folder):
         self.path = folder / f"runtime{suffix()}"
 
     def find_spec(self, name, path=None, target=None):
-        """Answer the import of that one module."""
+        """Return the rebuilt module; None for other names."""
         return importlib.util.spec_from_file_location(name, self.path) if name == RUNTIME else None
 
 
 def load(folder):
-    """Make CuPy run on the CPU in this process; give the driver."""
+    """Make CuPy run on the CPU in this process; return the driver."""
     if "cupy" in sys.modules:
         raise RuntimeError("CuPy was imported too early")
     os.environ["CUPY_ACCELERATORS"] = ""  # they bring code for GPUs
     os.environ.setdefault("CUPY_CACHE_DIR", str(folder / "kernels"))
-    # CuPy looks for them by name, and finds what is loaded.
+    # CuPy loads both by name, and gets those that are loaded already.
     driver, _ = (ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL) for name in (DRIVER, COMPILER))
     driver.cuda_on_cpu_description.restype = ctypes.c_char_p
     sys.meta_path.insert(0, Finder(folder))
@@ -41,7 +41,7 @@ def load(folder):
 
 
 def allocate(size):
-    """Allocate for one array, where CuPy's pool would put many into one allocation; run out of memory as it does."""
+    """Allocate memory for one array, without CuPy's pool; raise its OutOfMemoryError if there is none left."""
     from cupy.cuda import memory, runtime
 
     try:

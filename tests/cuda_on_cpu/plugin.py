@@ -8,7 +8,7 @@ from cuda_on_cpu.load import load
 
 
 class CudaOnCpu:
-    """What a run with the option says of itself, and why it skips where it cannot be."""
+    """The report of a run with the option, and the reason if it cannot run."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -17,20 +17,20 @@ class CudaOnCpu:
             self.state = load(folder).cuda_on_cpu_description().decode()
 
     def pytest_report_header(self):
-        """Say that no GPU ran."""
+        """Return a line that says that no GPU ran."""
         if self.reason is not None:
             return f"cuda-on-cpu: no gpu test runs: {self.reason}"
         return f"cuda-on-cpu: CuPy {CUPY} on a CPU: no GPU ran; {self.state}"
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item):
-        """Skip the gpu tests where this cannot be."""
+        """Skip the gpu tests if CuPy cannot run on the CPU."""
         if self.reason is not None and item.get_closest_marker("gpu"):
             pytest.skip(self.reason)
 
 
 def unfit(folder):
-    """Say why CuPy cannot run on what a folder holds; None where it can."""
+    """Return why CuPy cannot run on what a folder holds; None if it can."""
     try:
         return None if is_built(folder) else f"{folder} is not what build.py makes here: run it"
     except Unfit as reason:

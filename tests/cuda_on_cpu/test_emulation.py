@@ -1,4 +1,4 @@
-"""That the emulation can fail: it sees slips that a GPU might forgive, and refuses what a GPU refuses."""
+"""The emulation can fail: it finds errors that a GPU may not show, and refuses what a GPU refuses."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ TESTS = Path(__file__).parent.parent
 
 @pytest.fixture(autouse=True)
 def folder(request):
-    """The folder of --cuda-on-cpu, without which there is no emulation to try."""
+    """The folder of --cuda-on-cpu. Without it there is no emulation."""
     given = request.config.getoption("--cuda-on-cpu")
     if given is None:
         pytest.skip("tries the emulation itself: needs --cuda-on-cpu")
@@ -22,7 +22,7 @@ def folder(request):
 
 
 def run(folder, code, **environment):
-    """Run code in a process of its own, with this environment and CuPy on the CPU."""
+    """Run code in its own process, with this environment and CuPy on the CPU."""
     head = (
         f"import pathlib, cuda_on_cpu.load\ncuda_on_cpu.load.load(pathlib.Path({str(folder)!r}))\nimport cupy, numpy\n"
     )
@@ -47,12 +47,17 @@ print("released", flush=True)
     [
         (0, 1023, "written\nreleased\n", 0),
         (0, 1024, "", signal.SIGSEGV),
-        (1, 1025, "written\n", signal.SIGABRT),  # before the page, which begins where a vector does
+        (
+            1,
+            1025,
+            "written\n",
+            signal.SIGABRT,
+        ),  # past the array, but before the page, since pages begin at a multiple of a vector
         (0, -1, "", signal.SIGSEGV),
     ],
     ids=["inside", "one item past", "one item past, unaligned end", "one item before"],
 )
-def test_guard_pages_see_a_write_beside_an_allocation(folder, extra, at, printed, signaled):
+def test_guard_pages_find_a_write_beside_an_allocation(folder, extra, at, printed, signaled):
     done = run(folder, WRITE.replace("EXTRA", str(extra)).replace("AT", str(at)), CUDA_ON_CPU_GUARD="1")
     assert (done.stdout, done.returncode) == (printed, -signaled), done.stderr
 
@@ -72,7 +77,7 @@ print((target.get() == source.get()[::-1]).all())
 
 
 @pytest.mark.parametrize(("barrier", "right"), [("__syncthreads();", "True\n"), ("", "False\n")])
-def test_shuffled_threads_see_a_missing_barrier(folder, barrier, right):
+def test_shuffled_threads_find_a_missing_barrier(folder, barrier, right):
     done = run(folder, REVERSE.replace("BARRIER", barrier), CUDA_ON_CPU_SHUFFLE="1")
     assert done.stdout == right, done.stderr
 

@@ -1,4 +1,4 @@
-"""The folder of wheels that hold the models; without it these tests are not collected."""
+"""The option for the folder of wheels that hold the models."""
 
 
 def pytest_addoption(parser):

@@ -18,19 +18,19 @@ from gpuslice.onnx import reference_ops
 
 
 def speech(seed, samples, context):
-    """Make inputs of silero-vad: a window of sound, the recurrent state, the sampling rate."""
+    """Return inputs of silero-vad: a window of sound, the recurrent state, the sampling rate."""
     rng = np.random.default_rng(seed)
     sound = rng.standard_normal((1, samples + context)).astype(np.float32) * 0.1
     return {"input": sound, "state": np.zeros((2, 1, 128), np.float32), "sr": np.array(16000)}
 
 
 def page(seed):
-    """Make the input of the text-direction classifier: one picture of a line."""
+    """Return the input of the text-direction classifier: one picture of a line."""
     return {"x": np.random.default_rng(seed).uniform(-1, 1, (1, 3, 48, 192)).astype(np.float32)}
 
 
 class BatchNormalization(OpRun):
-    """As the text of version 9 has it outside of training; onnx.reference takes the batch's own mean and variance."""
+    """The operator outside of training, by the text of version 9. onnx.reference uses mean and variance of the batch."""
 
     op_domain = ""
 
@@ -39,7 +39,7 @@ class BatchNormalization(OpRun):
         return (((x - mean) / np.sqrt(variance + epsilon) * scale + bias).astype(x.dtype),)
 
 
-# Operators of ours that each model holds, subgraphs included.
+# How many nodes of an operator each model has, subgraphs included.
 MODELS = {
     "silero_vad/data/silero_vad_16k_op15.onnx": (lambda seed: speech(seed, 512, 64), {"Slice": 30}),
     "silero_vad/data/silero_vad_op18_ifless.onnx": (lambda seed: speech(seed, 512, 64), {"Split": 2}),
@@ -48,7 +48,7 @@ MODELS = {
 
 
 def read(folder, name):
-    """Read a model out of the wheel that holds it."""
+    """Return a model from the wheel that holds it."""
     for wheel in Path(folder).glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             if name in archive.namelist():
@@ -57,7 +57,7 @@ def read(folder, name):
 
 
 def count(graph, operator):
-    """Count the nodes of an operator, subgraphs included."""
+    """Return the number of nodes of an operator, subgraphs included."""
     subgraphs = [attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g")]
     return sum(node.op_type == operator for node in graph.node) + sum(count(g, operator) for g in subgraphs)
 

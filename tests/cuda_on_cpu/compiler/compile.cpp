@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a kernel does not call goes, so that it may call what is not there.
+// Functions that no kernel calls are removed, so that they may call what does not exist here.
 constexpr const char* kFlags[] = {"-std=c++17",
                                   "-O1",
                                   "-w",
@@ -45,7 +45,7 @@ std::string quoted(const std::string& word) {
   return text + '"';
 }
 
-// A folder that is removed with all that is in it.
+// A folder that is removed with everything in it.
 struct Scratch {
   fs::path path;
 
@@ -67,7 +67,7 @@ std::vector<std::string> kernel_names(const Program& program) {
   return names;
 }
 
-// The source with what NVRTC knows by itself before it and the table of its kernels behind it.
+// The source, after what NVRTC declares by itself and before the table of its kernels.
 std::string completed(const Program& program) {
   std::ostringstream text;
   text << "#include \"nvrtc_builtins.h\"\n#line 1 " << quoted(program.name) << '\n' << program.source;
@@ -79,7 +79,7 @@ std::string completed(const Program& program) {
   return text.str();
 }
 
-// Runs g++ with the words of a file; gives whether it went well, and what it said.
+// Runs g++ with the options in a file; returns whether it succeeded, and its output.
 bool run_compiler(const fs::path& words, std::string* said) {
   FILE* pipe = popen(("g++ @" + words.string() + " 2>&1").c_str(), "r");
   if (!pipe) return false;

@@ -11,7 +11,7 @@ struct Program {
   std::vector<std::string> expressions;
 };
 
-// Fills in a program's log and, where it compiles, its image.
+// Fills in a program's log and, if it compiles, its image.
 bool compile(Program* program, const std::vector<std::string>& options);
 
 }  // namespace cuda_on_cpu

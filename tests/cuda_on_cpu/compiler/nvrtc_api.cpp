@@ -12,7 +12,7 @@ namespace {
 
 enum Result { kSuccess = 0, kInvalidInput = 3, kInvalidOption = 5, kCompilation = 6, kNameNotValid = 10 };
 
-// What CuPy always asks of device code, and nothing here.
+// Options that CuPy always passes and that mean nothing here.
 constexpr const char* kIgnored[] = {"-arch=", "-ftz=", "--device-as-default-execution-space"};
 constexpr const char* kPassed[] = {"-I", "-D", "-U", "-std=", "--std="};
 
@@ -23,7 +23,7 @@ bool begins_with_one_of(const std::string& option, const char* const (&prefixes)
   return false;
 }
 
-// CuPy compiles nothing once to learn the compiler's version, which is part of what it keeps kernels under.
+// CuPy compiles an empty source once to learn the compiler's version, which is in the keys of its cache of kernels.
 std::string ptx() { return "// cuda_on_cpu " BUILD "\n"; }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The threads of a block, run one after the other on one thread of the CPU.
 //
-// Each runs until it ends or waits at a barrier; when all have, those that wait go on, in the same order. So a thread
-// that reads what a barrier should have made sure of, and has none, reads it before those behind it have written it.
+// Each runs until it ends or waits at a barrier; when all have, those that wait continue, in the same order. So if a
+// barrier is missing, a thread reads what later threads have not written yet.
 #pragma once
 
 #include <ucontext.h>

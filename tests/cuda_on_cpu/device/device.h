@@ -1,7 +1,7 @@
 // CUDA's device language as far as kernels/ and CuPy's own kernels use it, for g++: kernels run on a CPU, thread by
 // thread, by block.cpp.
 //
-// What it shows: index arithmetic, permutations, edges, and that every vector access is aligned (it aborts where one is
+// What it shows: index arithmetic, permutations, edges, and that every vector access is aligned (it aborts if one is
 // not). What it cannot show: anything about speed, or whether NVIDIA's compilers take the text.
 #pragma once
 
@@ -24,7 +24,7 @@
 // Shared by the threads of a block because blocks run one after the other.
 #define __shared__ static
 
-// Called with the address of each access to global memory, where a program that includes this wants to see them.
+// Called with the address of each access to global memory, if a program that includes this defines it.
 #ifndef GPUSLICE_ON_LOAD
 #define GPUSLICE_ON_LOAD(address)
 #define GPUSLICE_ON_STORE(address)

@@ -1,4 +1,4 @@
-// Where the running thread is, and how it waits for the others: what the kernels and block.cpp share.
+// The place of the running thread, and how it waits for the others: what the kernels and block.cpp share.
 #pragma once
 
 namespace emulated {

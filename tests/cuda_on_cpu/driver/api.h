@@ -10,7 +10,7 @@ namespace cuda_on_cpu {
 
 constexpr int kVersion = 13020;  // of CUDA
 
-// Held by every call: nothing here runs beside anything else.
+// Held by every call, so that calls run one at a time.
 inline std::mutex& mutex() {
   static std::mutex kMutex;
   return kMutex;

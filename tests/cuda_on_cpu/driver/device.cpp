@@ -31,7 +31,7 @@ cudaDeviceProp properties() {
   return given;
 }
 
-// What CuPy asks for; of what it does not, nothing is known.
+// The attributes that CuPy asks for. The others are unknown.
 cudaError_t attribute_of_device(int* value, cudaDeviceAttr attribute) {
   static const cudaDeviceProp kDevice = properties();
   static const std::map<cudaDeviceAttr, int> kValues = {

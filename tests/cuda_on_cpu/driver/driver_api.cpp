@@ -7,7 +7,7 @@ using cuda_on_cpu::driver_call;
 using emulated::Kernel;
 
 namespace {
-char context;  // the one there is, whose address is all that anybody needs
+char context;  // the only one; callers need its address alone
 }
 
 extern "C" {
@@ -33,7 +33,7 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   });
 }
 
-// What was captured may still need it, so it stays.
+// A captured graph may still need it, so it stays loaded.
 CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
 
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {

@@ -1,4 +1,4 @@
-// Names and texts of the errors that come up here, and the answer of what is not emulated.
+// Names and texts of the errors that occur here, and what entry points return that are not emulated.
 
 #include <cstdio>
 

@@ -1,7 +1,7 @@
 // Allocations as mappings of this process; see memory.h.
 //
-// With guard pages an allocation lies between two pages that are not there, and ends where the second begins, but for
-// what aligning it to a vector leaves. Those bytes, and the ones before it, are looked at when it is released.
+// With guard pages, an allocation lies between two pages that are not mapped. It ends at the second one, except for the
+// bytes that aligning it to a vector leaves. Those bytes, and the ones before it, are checked when it is released.
 
 #include "memory.h"
 
@@ -26,7 +26,7 @@ constexpr unsigned char kFill = 0xCD;
 std::map<uintptr_t, Allocation> allocations;
 size_t used;  // bytes of the device
 
-// Whether nothing was written between two addresses since the allocation was made.
+// Returns whether nothing was written between two addresses since the allocation was made.
 bool untouched(const char* begin, const char* end) {
   for (; begin < end; ++begin)
     if (static_cast<unsigned char>(*begin) != kFill) return false;

@@ -14,16 +14,16 @@ struct Allocation {
   size_t mapped;
 };
 
-// Allocates; the first bytes of what comes are never zero by accident. Device memory is limited.
+// Allocates. The first bytes are filled, so that they are not zero by accident. Device memory is limited.
 cudaError_t allocate(void** address, size_t bytes, cudaMemoryType type);
 cudaError_t release(void* address, cudaMemoryType type);
 
-// Gives the allocation that an address lies in, or null.
+// Returns the allocation that an address lies in, or null.
 const Allocation* allocation_of(const void* address);
 
 size_t free_bytes();
 
-// Whether a copy stays inside the allocations that it begins in, and what it calls a device's memory is.
+// Fails if a copy leaves an allocation that it begins in, or if its kind does not fit their memory.
 cudaError_t check_copy(const void* target, const void* source, size_t bytes, cudaMemcpyKind kind);
 cudaError_t check_range(const void* address, size_t bytes, bool device);
 

@@ -30,7 +30,7 @@ size_t image_bytes(const void* image) {
   return header->e_shoff + size_t{header->e_shentsize} * header->e_shnum;
 }
 
-// Copies of a launch's arguments, which are the caller's only until the launch returns.
+// Copies of a launch's arguments. The caller keeps its own only until the launch returns.
 class Arguments {
  public:
   Arguments(const emulated::Kernel& kernel, void** given) {
@@ -71,7 +71,7 @@ bool is_possible(Shape shape) {
 }  // namespace
 
 void* load_module(const void* image) {
-  // A name of its own: dlopen gives what it has loaded under the same one.
+  // Each file has its own name: for a name it knows, dlopen returns the library it has loaded.
   std::string path = std::filesystem::temp_directory_path() / "cuda-on-cpu-XXXXXX";
   const int file = mkstemp(path.data());
   const size_t bytes = image_bytes(image);

@@ -10,10 +10,10 @@
 
 namespace cuda_on_cpu {
 
-// A module is what dlopen gives.
+// A module is what dlopen returns.
 void* load_module(const void* image);
 
-// Gives a module's kernel, or null.
+// Returns a module's kernel, or null.
 const emulated::Kernel* find_kernel(void* module, const char* name);
 
 struct Shape {

@@ -10,9 +10,9 @@ namespace cuda_on_cpu {
 namespace {
 
 Stream default_stream{};
-std::set<Stream*> streams;  // but the default one
+std::set<Stream*> streams;  // except the default one
 
-// Makes every capture that something conflicts with invalid; says whether there was one.
+// Makes every capture in conflict with a call invalid; returns whether there was one.
 template <class Conflicts>
 bool invalidate(Conflicts&& conflicts) {
   bool any = false;
@@ -101,7 +101,7 @@ cudaError_t may_synchronize_device() {
   return invalidate([](Stream&) { return true; }) ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
 
-// The default stream waits for the blocking ones, which one that captures cannot answer.
+// The default stream waits for the blocking ones, and waiting for one that captures is an error.
 cudaError_t may_use_default_stream() { return invalidate(is_blocking) ? cudaErrorStreamCaptureImplicit : cudaSuccess; }
 
 cudaError_t may_call_unsafe() {

@@ -29,21 +29,21 @@ struct Stream {
 Stream* create_stream(unsigned flags, int priority);
 bool destroy_stream(Stream* stream);
 
-// Gives the stream of a handle, the default stream's included, or null.
+// Returns the stream of a handle, which may be the default stream's, or null.
 Stream* find_stream(cudaStream_t handle);
 bool is_default(const Stream* stream);
 
-// Does work, or keeps it where the stream captures.
+// Does work, or keeps it if the stream captures.
 cudaError_t enqueue(cudaStream_t handle, Work work);
 
 cudaError_t begin_capture(cudaStream_t handle, cudaStreamCaptureMode mode);
 cudaError_t end_capture(cudaStream_t handle, Graph* graph);
 cudaError_t capture_status(cudaStream_t handle, cudaStreamCaptureStatus* status);
 
-// Each fails, and makes captures invalid, where the host may not do such a thing because of them.
+// Each fails, and makes captures invalid, if a capture forbids the host to do this.
 cudaError_t may_synchronize(cudaStream_t handle);
 cudaError_t may_synchronize_device();
 cudaError_t may_use_default_stream();
-cudaError_t may_call_unsafe();  // what might wait for the device, such as allocating
+cudaError_t may_call_unsafe();  // what may wait for the device, such as allocating
 
 }  // namespace cuda_on_cpu
