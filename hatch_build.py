@@ -1,80 +1,79 @@
-"""Build hook: compiles kernels/ for the host where a C++ compiler is there; without one the wheel is pure Python."""
+"""Build hook: compiles kernels/ for the host and puts the library into the wheel.
 
+The environment variable GPUSLICE_KERNELS says what to do:
+
+auto (default)
+    Compile if there is a C++20 compiler. If there is none, the wheel is pure Python and says why in ``gpuslice info``.
+    If there is one and the kernels do not compile, the build fails.
+require
+    Fail without a compiler, too.
+off
+    Do not compile. What an editable install has already stays, and is used if its sources are the same.
+"""
+
+import importlib.util
 import os
-import platform
-import shlex
-import shutil
-import subprocess
-import sys
 import sysconfig
 import tempfile
 from pathlib import Path
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-LIBRARY = "gpuslice/_kernels.so"
-FLAGS = [
-    "-std=c++20",
-    "-O2",
-    "-fPIC",
-    "-pthread",
-    "-fvisibility=hidden",
-]
-LINK = ["-shared", "-static-libstdc++", "-static-libgcc"]
-# Instruction sets by the namespace that their kernels are put in; host.cpp chooses when it runs. The lowest has the
-# byte shuffles that the kernels are made of.
-SETS = {"x86_64": {"gpuslice_v2": "-march=x86-64-v2", "gpuslice_v3": "-march=x86-64-v3"}}
+MODES = ("auto", "require", "off")
 
 
 class CustomBuildHook(BuildHookInterface):
-    """Put the compiled library into wheels, and beside the sources of an editable install."""
+    """Put the compiled library into wheels, and into the package of an editable install."""
+
+    scratch = None
 
     def initialize(self, version, build_data):
-        """Compile, and say that the wheel is for this platform if that went well."""
-        library = Path(self.root) / LIBRARY
-        if self.target_name != "wheel" or not self.compile(library):
+        """Compile, or leave the reason why not."""
+        if self.target_name != "wheel":
             return
-        build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+        build = load(Path(self.root) / "gpuslice/engine/host_build.py")
+        folder = Path(self.root) / "gpuslice"
         if version != "editable":
-            build_data["force_include"][str(library)] = LIBRARY
+            self.scratch = tempfile.TemporaryDirectory()
+            folder = Path(self.scratch.name)
+        reason = self.compile(build, folder / build.LIBRARY)
+        if reason:
+            (folder / build.REASON).write_text(f"{reason}\n")
+            self.app.display_warning(f"gpuslice: {reason}; NumPy will copy in place of the kernels")
+        else:
+            (folder / build.REASON).unlink(missing_ok=True)
+            build_data["pure_python"] = False
+            build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+        if version != "editable":
+            made = build.REASON if reason else build.LIBRARY
+            build_data["force_include"][str(folder / made)] = f"gpuslice/{made}"
 
-    def compile(self, library):
-        """Compile the library; False where that can't be done."""
-        if sys.platform != "linux":
-            return False
-        chosen = shlex.split(os.environ.get("CXX", ""))
-        compilers = [chosen] if chosen else [["g++"], ["c++"], ["clang++"]]
-        fresh = library.with_suffix(".new")  # what an editable install has loaded stays until there is better
-        sets = SETS.get(platform.machine(), {})
-        for compiler in (words for words in compilers if shutil.which(words[0])):
-            # Not every compiler knows the sets by name, or how to ask a processor for them.
-            for wanted in (sets, {}) if sets else ({},):
-                if self.build(compiler, wanted, fresh):
-                    fresh.replace(library)
-                    return True
-        self.app.display_warning("gpuslice: no C++20 compiler; NumPy will copy in place of the kernels")
-        return False
+    def finalize(self, version, build_data, artifact_path):
+        """Remove what the wheel has now."""
+        if self.scratch is not None:
+            self.scratch.cleanup()
 
-    def build(self, compiler, sets, library):
-        """Compile the kernels for each set, at once, and link them; False where that failed."""
-        kernels = Path(self.root) / "kernels"
-        command = [*compiler, *FLAGS]
-        with tempfile.TemporaryDirectory() as folder:
-            jobs = {f"{folder}/{name}.o": [f"-Dgpuslice={name}", march] for name, march in sets.items()} or {
-                f"{folder}/kernels.o": []
-            }
-            running = [
-                subprocess.Popen(
-                    [*command, *flags, "-c", str(kernels / "host_kernels.cpp"), "-o", made],
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-                for made, flags in jobs.items()
-            ]
-            codes = [process.wait() for process in running]
-            if any(codes):
-                return False
-            define = ["-DGPUSLICE_SETS"] if sets else []
-            link = [*command, *define, *LINK, str(kernels / "host.cpp"), *jobs, "-o", str(library)]
-            return subprocess.run(link, capture_output=True, check=False).returncode == 0
+    def compile(self, build, library):
+        """Compile the library, and return why there is none; empty if there is one."""
+        mode = os.environ.get("GPUSLICE_KERNELS", "auto")
+        if mode not in MODES:
+            raise SystemExit(f"GPUSLICE_KERNELS must be one of {', '.join(MODES)}; got {mode!r}")
+        if mode == "off":
+            return "they were not built, since GPUSLICE_KERNELS was off"
+        try:
+            build.compile_library(Path(self.root) / "kernels", library)
+        except build.NoCompiler as error:
+            if mode == "require":
+                raise SystemExit(f"GPUSLICE_KERNELS=require, but {error}") from error
+            return str(error)
+        except build.KernelsDoNotCompile as error:
+            raise SystemExit(f"the kernels do not compile:\n{error}") from error
+        return ""
+
+
+def load(path):
+    """Load a module by its path: importing gpuslice needs NumPy."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

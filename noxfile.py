@@ -1,5 +1,7 @@
 """The project's chores, each in an environment of its own: ``nox -s lint types tests``."""
 
+import sys
+
 import nox
 
 nox.options.sessions = ["lint", "types", "tests"]
@@ -70,15 +72,14 @@ def instantiations(session):
 @nox.session
 def fuzz(session):
     """Run random plans through the kernels under sanitizers: ``nox -s fuzz -- --seed 1 --count 100000``."""
-    session.install("-e", ".")
-    folder = session.create_tmp()
-    session.run("python", "tests/fuzz/build.py", folder)
-    libraries = [
-        (session.run("g++", f"-print-file-name={name}", external=True, silent=True) or "").strip()
-        for name in ("libasan.so", "libubsan.so")
-    ]
-    env = {"LD_PRELOAD": ":".join(libraries), "ASAN_OPTIONS": "detect_leaks=0"}
-    session.run("python", "tests/fuzz/fuzz.py", folder, *(session.posargs or ["--count", "100000"]), env=env)
+    session.install("-e", ".", env={"GPUSLICE_KERNELS": "off"})  # it compiles kernels of its own
+    session.run("python", "tests/fuzz/fuzz.py", *(session.posargs or ["--count", "100000"]))
+
+
+@nox.session(venv_backend="none")
+def kernels(session):
+    """Compile kernels/ for the host into this checkout, and show what the compiler says: after each edit there."""
+    session.run(sys.executable, "gpuslice/engine/host_build.py")
 
 
 @nox.session
@@ -86,7 +87,7 @@ def cuda_on_cpu(session):
     """Run the gpu tests on CuPy without a GPU, with shuffled threads and then with guard pages; tests/cuda_on_cpu/."""
     session.install("cupy-cuda13x==14.2.0", "nvidia-cuda-runtime==13.2.*", "nvidia-cuda-crt==13.2.*")
     session.install("cython==3.1.*", "setuptools>=77")
-    session.install("-e", ".[test]", env={"CXX": "none"})  # the kernels for the host, half a minute, are not wanted
+    session.install("-e", ".[test]", env={"GPUSLICE_KERNELS": "off"})  # the kernels for the host are not wanted
     folder = session.create_tmp()
     session.run("python", "tests/cuda_on_cpu/build.py", folder)
     gpu = ["python", "-m", "pytest", "-m", "gpu", f"--cuda-on-cpu={folder}", *(session.posargs or ["tests"])]

@@ -3,9 +3,9 @@
 import sys
 
 from gpuslice.devices import list_cuda
-from gpuslice.engine import host
+from gpuslice.engine import host, host_library
 
-_HOW_TO_BUILD = "install g++ (or set CXX) and run `pip install --force-reinstall --no-cache-dir` on gpuslice again"
+_HOW_TO_BUILD = "install g++ (or set CXX), then run `pip install --force-reinstall --no-cache-dir` on gpuslice again"
 _PACKAGES = (
     "gpuslice",
     "numpy",
@@ -26,9 +26,7 @@ def describe_config() -> str:
     python = f"python {platform.python_version()} ({sys.implementation.name})"
     lines = [f"{python}, {platform.system()} {platform.machine()}"]
     lines += [f"{package} {_version(package)}" for package in _PACKAGES]
-    built = host.instruction_set()
-    kernels = f"compiled, {built}, up to {host.threads()} threads" if built else f"not built; {_HOW_TO_BUILD}"
-    lines.append(f"host kernels (NumPy arrays): {kernels}")
+    lines.append(f"host kernels (NumPy arrays): {_host_kernels()}")
     lines.append(f"CUDA devices: {', '.join(list_cuda()) or 'none'}")
     return "\n".join(lines)
 
@@ -36,6 +34,14 @@ def describe_config() -> str:
 def show_config() -> None:
     """Print versions, executors and devices. Paste the text into a bug report."""
     print(describe_config())
+
+
+def _host_kernels() -> str:
+    reason = host_library.reason()
+    if reason:
+        return f"not available: {reason}; to build them, {_HOW_TO_BUILD}"
+    sets = ", ".join(host_library.instruction_sets())
+    return f"compiled for {sets}; {host_library.instruction_set()} is used, with up to {host.threads()} threads"
 
 
 def _version(package: str) -> str:

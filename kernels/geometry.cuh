@@ -1,16 +1,16 @@
-// What a launch is told: the shape of its views and, a part, where they begin.
+// The parameters of a launch, the tile of a block, and the place of an item.
 //
-// A part is one view and where its items go. Parts of a launch share strides and shape but for the extent of one axis,
-// so that the pieces of a split, even or not, are one launch. Axis 0 is outermost; the last axis is the run, along
-// which the target is contiguous. Everything comes by value: nothing is uploaded, and a captured launch replays what it
-// held.
+// A part is one view and its target. The parts of a launch have the same strides, and differ in the extent of at most
+// one axis, so that all pieces of a split are one launch. Axis 0 is the outermost; the last axis is the run, along
+// which the target is contiguous. The parameters are passed by value: nothing is uploaded, and a captured CUDA graph
+// replays what it held.
 #pragma once
 
-namespace gpuslice {
+#include "config.h"
+#include "divisor.cuh"
 
-constexpr int kMaxRank = 8;
-constexpr int kVectorBytes = 16;
-constexpr int kLineBytes = 64;  // of a host's caches; two sectors of a GPU's
+namespace gpuslice {
+inline namespace GPUSLICE_SET {
 
 template <class Index>
 struct Signed;
@@ -23,36 +23,29 @@ struct Signed<unsigned long long> {
   using type = long long;
 };
 
-// Division by a number known to the planner: (mulhi(n, magic) + n) >> ceil(log2(divisor)), for n below half the range.
-template <class Index>
-struct Divisor {
-  Index value;
-  Index magic;
-};
-
-// How blocks are dealt to parts.
+// In which order blocks take the tiles.
 enum Order : unsigned {
-  kByPart,  // all tiles of a part, then those of the next: first_tile says where each begins
-  kByTile,  // the first tile of every part, then the second ones: neighbours read the same source rows
+  kByPart,  // all tiles of a part, then those of the next; first_tile says where each part begins
+  kByTile,  // the first tile of every part, then the second ones, so that neighbours read the same source rows
 };
 
 template <class Index>
 struct Header {
   unsigned rank;
   unsigned parts;
-  unsigned capacity;  // entries of the tables, which hold parts, or for Planes the channels of the one part
-  unsigned varying;   // the axis whose extent each part has of its own
+  unsigned capacity;  // entries of the tables: of parts, or for kPlanes the channels of the one part
+  unsigned varying;   // the axis whose extent differs between parts; kMaxRank if all are equal
   unsigned order;
-  unsigned flat;    // whether targets are contiguous throughout, so that an item's place is its number
-  unsigned stream;  // whether targets are too large to be worth keeping in a cache
-  Index tile;       // items a block (kByPart), or entries of axis 0 (kByTile)
-  Index tiles;      // tiles a part (kByTile)
+  unsigned flat;    // whether each target is contiguous throughout, so that an item's place is its number
+  unsigned stream;  // whether targets are too large to be worth keeping in a cache; only the host asks
+  Index tile;       // items of a tile (kByPart), or entries of axis 0 (kByTile)
+  Index tiles;      // tiles of the first part
   Divisor<Index> shape[kMaxRank];
   typename Signed<Index>::type source_stride[kMaxRank];  // bytes
   typename Signed<Index>::type target_stride[kMaxRank];  // bytes
 };
 
-// The tables behind a header, each with one entry a part.
+// The header and its tables, each with one entry per part.
 template <class Index, int Capacity>
 struct Parameters {
   Header<Index> header;
@@ -62,14 +55,22 @@ struct Parameters {
   Index first_tile[Capacity];
 };
 
-// One part as a body sees it: the header with this part's extent and addresses, and the items of its tile.
+// gpuslice/engine/plan/layout.py writes these bytes.
+#if !defined(__CUDACC_RTC__)  // which has no offsetof
+static_assert(__builtin_offsetof(Parameters<unsigned, 1>, source) == kHeaderBytes32);
+static_assert(__builtin_offsetof(Parameters<unsigned long long, 1>, source) == kHeaderBytes64);
+#endif
+static_assert(sizeof(Parameters<unsigned, 2>) == kHeaderBytes32 + 2 * (16 + 3 * 4));
+static_assert(sizeof(Parameters<unsigned long long, 2>) == kHeaderBytes64 + 2 * (16 + 3 * 8));
+
+// A share of one part, for one block.
 template <class Index>
 struct Tile {
-  const char* source;
+  const char* source;  // the first item of the part
   char* target;
-  Divisor<Index> extent;
-  Index number;  // of the tile in its part
-  Index begin;
+  Divisor<Index> extent;  // of the part along the varying axis
+  Index number;           // of the tile in its part
+  Index begin;            // the tile's items are [begin, end) of the part, in the target's order
   Index end;
 };
 
@@ -78,7 +79,7 @@ GPUSLICE_INLINE Divisor<Index> axis(const Header<Index>& header, const Tile<Inde
   return k == header.varying ? tile.extent : header.shape[k];
 }
 
-// A tile of a part, by its number there.
+// Return a tile of a part by its number.
 template <class Index, class Tables>
 GPUSLICE_INLINE Tile<Index> tile_at(const Header<Index>& header, const Tables& p, Index part, Index number) {
   Tile<Index> tile{reinterpret_cast<const char*>(p.source[part]),
@@ -97,7 +98,7 @@ GPUSLICE_INLINE Tile<Index> tile_at(const Header<Index>& header, const Tables& p
   return tile;
 }
 
-// The tile of a block. The binary search over first_tile takes as many steps in every thread.
+// Return the tile of a block. The binary search over first_tile takes the same number of steps in every thread.
 template <class Index, class Tables>
 GPUSLICE_INLINE Tile<Index> tile_of(const Header<Index>& header, const Tables& p, Index block) {
   Index part = 0, number;
@@ -112,27 +113,27 @@ GPUSLICE_INLINE Tile<Index> tile_of(const Header<Index>& header, const Tables& p
     }
     number = block - p.first_tile[part];
   }
-  return tile_at(header, p, part, number);  // once, or all that follows is compiled twice
+  return tile_at(header, p, part, number);  // one call: two would compile all that follows twice
 }
 
-// Where an item of a part is, and how many items its run has before it and from it on.
+// Where an item is, and where in its run.
 template <class Index>
 struct Place {
   const char* source;
   char* target;
-  Index done;
-  Index room;
+  Index done;  // items of the run before this one
+  Index room;  // items of the run from this one on
 };
 
-template <class Executor, class Index, int Width>
-GPUSLICE_INLINE Place<Index> place_of(const Header<Index>& header, const Tile<Index>& tile, Index item) {
+template <class Index>
+GPUSLICE_INLINE Place<Index> place_of(const Header<Index>& header, const Tile<Index>& tile, Index item, int width) {
   using Stride = typename Signed<Index>::type;
   Place<Index> place{tile.source, tile.target, 0, 0};
   Index rest = item;
 #pragma unroll 1
   for (unsigned k = header.rank - 1;; --k) {
     const Divisor<Index> extent = axis(header, tile, k);
-    const Index outer = k ? Executor::divide(rest, extent) : 0;
+    const Index outer = k ? divide(rest, extent) : 0;
     const Index at = rest - outer * extent.value;
     if (k == header.rank - 1) {
       place.done = at;
@@ -143,8 +144,9 @@ GPUSLICE_INLINE Place<Index> place_of(const Header<Index>& header, const Tile<In
     rest = outer;
     if (k == 0) break;
   }
-  if (header.flat) place.target += item * Width;
+  if (header.flat) place.target += item * width;
   return place;
 }
 
+}  // namespace GPUSLICE_SET
 }  // namespace gpuslice

@@ -1,9 +1,13 @@
-// Byte permutations that the bodies are made of, as maps from a byte of the result to a byte of the source vectors.
+// Permutations of bytes between vectors, as compile-time maps: from(i) is the byte of the vectors read that becomes
+// byte i of the vectors written. The executors' permute<Map>() turns a map into instructions.
 #pragma once
 
-namespace gpuslice {
+#include "config.h"
 
-// Every Step-th item of |Step| vectors: from the first item on, or where Step is negative from the last item backward.
+namespace gpuslice {
+inline namespace GPUSLICE_SET {
+
+// Every Step-th item of |Step| vectors: from the first item on, or for a negative step from the last item backward.
 // A step of 1 keeps a vector, -1 reverses it.
 template <int Width, int Step>
 struct Take {
@@ -13,8 +17,8 @@ struct Take {
   }
 };
 
-// Pixels of Channels items each, as many as a vector has items: interleaved in the source, a vector a channel in the
-// result. Backward turns the order of the pixels round.
+// As many pixels as a vector has items, of Channels items each: interleaved in the source, one vector per channel in
+// the result. Backward reverses the order of the pixels.
 template <int Width, int Channels, bool Backward>
 struct Deinterleave {
   static constexpr GPUSLICE_INLINE int from(int byte) {
@@ -24,7 +28,7 @@ struct Deinterleave {
   }
 };
 
-// Interleaved pixels in other order: the pixels, the channels of each, or both turned round.
+// Interleaved pixels in another order: Backward reverses the pixels, Swapped the channels of each.
 template <int Width, int Channels, bool Backward, bool Swapped>
 struct Rearrange {
   static constexpr GPUSLICE_INLINE int from(int byte) {
@@ -34,4 +38,5 @@ struct Rearrange {
   }
 };
 
+}  // namespace GPUSLICE_SET
 }  // namespace gpuslice

@@ -1,75 +1,77 @@
-// Pixels: 2 to 4 interleaved channels, read once. Planes takes them apart, one target a channel; Rearranged keeps them
-// interleaved, with the pixels, the channels of each, or both turned round.
+// Pixels: 2 to 4 interleaved channels, read once. Planes separates them, one target per channel; Rearranged keeps them
+// interleaved and reverses the pixels, the channels of each pixel, or both.
 //
-// An item of the geometry is a whole pixel; a run is a row of pixels, dense in the source, forward or backward.
+// One thread's job: read one vector per channel, which hold as many pixels as a vector has items, permute them in
+// registers, and name the places of as many vectors.
+// Limits: widths 1, 2 and 4; 2 to 4 channels. An item of the geometry is a whole pixel. A run is a row of pixels, dense
+// in the source, forward or backward.
+// Launch shape: one block per tile. Planes has one part, whose table of targets holds one address per channel.
 #pragma once
 
+#include "executor.h"
 #include "geometry.cuh"
 #include "permute.cuh"
 
 namespace gpuslice {
+inline namespace GPUSLICE_SET {
 
-template <class Executor, class Index, int Width, int Channels, bool Backward>
+template <class Index, int Width, int Channels, bool Backward>
 struct Pixels {
-  using Vector = typename Executor::Vector;
   using Stride = typename Signed<Index>::type;
-  static constexpr int kItems = kVectorBytes / Width;  // pixels at a time: a vector a channel
+  static constexpr int kItems = kVectorBytes / Width;  // pixels at a time
   static constexpr int kSourceWidth = Width * Channels;
-  static constexpr int kVectors = Channels;
+  static constexpr int kRead = Channels;
+  static constexpr int kWritten = Channels;
   static constexpr int kStride = Backward ? -kSourceWidth : kSourceWidth;
   static constexpr bool kDense = true;
-  static constexpr bool kOneVector = false;
 
   struct Registers {
-    Vector vector[Channels];
+    Vector128 vector[kWritten];
   };
 
+  // The lowest byte that load() reads for the pixels from `source` on.
   static GPUSLICE_INLINE const char* first(const char* source) {
     return Backward ? source + Channels * (Width - kVectorBytes) : source;
   }
 
  protected:
+  // Reads exactly the bytes of kItems pixels.
   template <class Map>
   static GPUSLICE_INLINE Registers permuted(const char* source) {
-    Vector read[Channels];
-    for (int i = 0; i < Channels; ++i) read[i] = Executor::load(first(source) + i * kVectorBytes);
+    Vector128 read[kRead];
+    for (int i = 0; i < kRead; ++i) read[i] = load128(first(source) + i * kVectorBytes);
     Registers registers;
-    Executor::template permute<Map>(read, registers.vector);
+    permute<Map>(read, registers.vector);
     return registers;
   }
 };
 
-template <class Executor, class Index, int Width, int Channels, bool Backward>
-struct Planes : Pixels<Executor, Index, Width, Channels, Backward> {
-  using Base = Pixels<Executor, Index, Width, Channels, Backward>;
+template <class Index, int Width, int Channels, bool Backward>
+struct Planes : Pixels<Index, Width, Channels, Backward> {
+  using Base = Pixels<Index, Width, Channels, Backward>;
   using typename Base::Registers;
   static constexpr int kWidth = Width;
   static constexpr bool kOneTarget = false;
-  long long plane[Channels];  // from the first target to each, in bytes
+  long long plane[Channels];  // bytes from the target of channel 0 to that of each
+
+  GPUSLICE_INLINE explicit Planes(const unsigned long long* targets) {
+    for (int i = 0; i < Channels; ++i) plane[i] = static_cast<long long>(targets[i] - targets[0]);
+  }
 
   GPUSLICE_INLINE Registers load(const char* source, typename Base::Stride) const {
     return Base::template permuted<Deinterleave<Width, Channels, Backward>>(source);
   }
 
-  template <bool Stream>
-  GPUSLICE_INLINE void store(char* target, const Registers& registers) const {
-    for (int i = 0; i < Channels; ++i) Executor::template store<Stream>(target + plane[i], registers.vector[i]);
-  }
-
-  GPUSLICE_INLINE bool storable(const char* target) const {
-    for (int i = 0; i < Channels; ++i)
-      if (!Executor::storable(target + plane[i])) return false;
-    return true;
-  }
+  GPUSLICE_INLINE char* place(char* target, int i) const { return target + plane[i]; }
 
   GPUSLICE_INLINE void item(char* target, const char* source) const {
-    for (int i = 0; i < Channels; ++i) Executor::template item<Width>(target + plane[i], source + i * Width);
+    for (int i = 0; i < Channels; ++i) copy_item<Width>(target + plane[i], source + i * Width);
   }
 };
 
-template <class Executor, class Index, int Width, int Channels, bool Backward, bool Swapped>
-struct Rearranged : Pixels<Executor, Index, Width, Channels, Backward> {
-  using Base = Pixels<Executor, Index, Width, Channels, Backward>;
+template <class Index, int Width, int Channels, bool Backward, bool Swapped>
+struct Rearranged : Pixels<Index, Width, Channels, Backward> {
+  using Base = Pixels<Index, Width, Channels, Backward>;
   using typename Base::Registers;
   static constexpr int kWidth = Width * Channels;
   static constexpr bool kOneTarget = true;
@@ -78,17 +80,13 @@ struct Rearranged : Pixels<Executor, Index, Width, Channels, Backward> {
     return Base::template permuted<Rearrange<Width, Channels, Backward, Swapped>>(source);
   }
 
-  template <bool Stream>
-  GPUSLICE_INLINE void store(char* target, const Registers& registers) const {
-    for (int i = 0; i < Channels; ++i) Executor::template store<Stream>(target + i * kVectorBytes, registers.vector[i]);
-  }
-
-  GPUSLICE_INLINE bool storable(const char* target) const { return Executor::storable(target); }
+  GPUSLICE_INLINE char* place(char* target, int i) const { return target + i * kVectorBytes; }
 
   GPUSLICE_INLINE void item(char* target, const char* source) const {
     for (int i = 0; i < Channels; ++i)
-      Executor::template item<Width>(target + i * Width, source + (Swapped ? Channels - 1 - i : i) * Width);
+      copy_item<Width>(target + i * Width, source + (Swapped ? Channels - 1 - i : i) * Width);
   }
 };
 
+}  // namespace GPUSLICE_SET
 }  // namespace gpuslice

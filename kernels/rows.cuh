@@ -1,56 +1,57 @@
-// Rows: targets filled a vector at a time from runs whose items are Step apart (1, -1, 2, ...), or any stride (Step 0).
+// Rows: targets that are filled vector by vector from runs whose items are Step apart, or any stride apart (Step 0).
 //
-// Reads whole vectors of a run, turns or thins them in registers, and writes whole vectors. Who walks over the items of
-// a tile, in which order and how many at once, is the executor's business; a body says how one vector or one item
-// moves.
+// One thread's job: read |Step| whole vectors of a run (Step 0: gather one), reverse or thin them in registers, and
+// name the place of the one vector that they become. Which vectors a thread takes is the executor's decision
+// (cuda_walk.cuh, host_walk.h). Limits: any step is correct for Width < 16; |Step| > 1 needs registers for |Step|
+// vectors. Launch shape: one block per tile.
 #pragma once
 
+#include "executor.h"
 #include "geometry.cuh"
 #include "permute.cuh"
 
 namespace gpuslice {
+inline namespace GPUSLICE_SET {
 
-template <class Executor, class Index, int Width, int Step>
+template <class Index, int Width, int Step>
 struct Rows {
-  using Vector = typename Executor::Vector;
   using Stride = typename Signed<Index>::type;
   static constexpr int kWidth = Width;        // bytes of an item in the target
   static constexpr int kSourceWidth = Width;  // and in the source
   static constexpr int kItems = kVectorBytes / Width;
-  static constexpr int kVectors = Step < 0 ? -Step : Step;  // read for one that is written
-  static constexpr int kStride = Step * Width;              // bytes between the items of a run; 0: the header says
+  static constexpr int kRead = Step < 0 ? -Step : Step;  // vectors read at a time; 0: items are gathered
+  static constexpr int kWritten = 1;                     // vectors written at a time
+  static constexpr int kStride = Step * Width;           // bytes between the items of a run; 0: the header says
+  static constexpr bool kDense = kRead == 1;             // no bytes between the items of a run
   static constexpr bool kOneTarget = true;
-  static constexpr bool kOneVector = true;       // written at a time
-  static constexpr bool kDense = kVectors == 1;  // no bytes between the items of a run
 
   struct Registers {
-    Vector vector;
+    Vector128 vector[kWritten];
   };
 
-  // The lowest byte of the vectors read for the items from `source` on; going backward it lies before the first item.
+  // The lowest byte that load() reads for the items from `source` on. Going backward it lies before the first item.
   static GPUSLICE_INLINE const char* first(const char* source) {
-    return Step >= 0 ? source : source + Width - kVectors * kVectorBytes;
+    return Step >= 0 ? source : source + Width - kRead * kVectorBytes;
   }
 
+  // Reads kRead whole vectors from first(source) on: with |Step| > 1 also up to (|Step| - 1) * Width bytes behind the
+  // last item (before it, if Step is negative). The caller knows that they are readable.
   GPUSLICE_INLINE Registers load(const char* source, Stride stride) const {
     if constexpr (Step == 0) {
-      return {Executor::template gather<Width>(source, stride)};
+      return {{gather<Width>(source, stride)}};
     } else {
-      Vector read[kVectors], taken[1];
-      for (int i = 0; i < kVectors; ++i) read[i] = Executor::load(first(source) + i * kVectorBytes);
-      Executor::template permute<Take<Width, Step>>(read, taken);
-      return {taken[0]};
+      Vector128 read[kRead], taken[1];
+      for (int i = 0; i < kRead; ++i) read[i] = load128(first(source) + i * kVectorBytes);
+      permute<Take<Width, Step>>(read, taken);
+      return {{taken[0]}};
     }
   }
 
-  template <bool Stream>
-  GPUSLICE_INLINE void store(char* target, const Registers& registers) const {
-    Executor::template store<Stream>(target, registers.vector);
-  }
+  // Where vector i of the registers goes, if the first item goes to `target`.
+  GPUSLICE_INLINE char* place(char* target, int) const { return target; }
 
-  GPUSLICE_INLINE bool storable(const char* target) const { return Executor::storable(target); }
-
-  GPUSLICE_INLINE void item(char* target, const char* source) const { Executor::template item<Width>(target, source); }
+  GPUSLICE_INLINE void item(char* target, const char* source) const { copy_item<Width>(target, source); }
 };
 
+}  // namespace GPUSLICE_SET
 }  // namespace gpuslice

@@ -10,7 +10,7 @@ from libraries import to_numpy
 from onnx import TensorProto, helper, numpy_helper
 
 import gpuslice as gs
-from gpuslice.engine import host
+from gpuslice.engine import host_library
 
 PACKAGE = Path(gs.__file__).parent
 # Every module of gpuslice and its file.
@@ -18,7 +18,7 @@ MODULES = {
     ".".join(("gpuslice", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
     for path in PACKAGE.rglob("*.py")
 }
-compiled = pytest.mark.skipif(host.LIBRARY is None, reason="the host kernels are not built here")
+compiled = pytest.mark.skipif(host_library.LIBRARY is None, reason="the host kernels are not built here")
 
 
 def assert_same(actual, expected, like=None):

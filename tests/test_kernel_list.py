@@ -1,7 +1,7 @@
-"""The one list of kernels: plans name nothing else, something names each, and the executors know them all."""
+"""The one list of kernels, kernels/shared.h: how it is read, and that plans and executors have no other kernels."""
 
-import re
-from pathlib import Path
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -9,13 +9,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpuslice as gs
-from gpuslice.engine import choice, host
-from gpuslice.engine.packing import CUDA_32, CUDA_64, all_instantiations, instantiation, pack
-from gpuslice.engine.plan import Part, all_kernels, plan
+from gpuslice.engine import choice, host_library
+from gpuslice.engine.plan import (
+    CUDA_32,
+    CUDA_64,
+    CUDA_TUNING,
+    HOST_64,
+    HOST_TUNING,
+    KERNELS,
+    Kernel,
+    LaunchPlan,
+    Part,
+    all_instantiations,
+    instantiation,
+    pack,
+    plan,
+    sources,
+)
+from gpuslice.engine.plan.parts import Axis
 
-KERNELS = list(all_kernels())
 INSTANTIATIONS = set(all_instantiations())
-EMULATOR = Path(__file__).parent / "fuzz" / "emulate.cpp"
 COUNT = 5001  # odd, so that no two items of a run become one; and enough for the host's kernels
 
 
@@ -31,9 +44,11 @@ def parts_of(views):
 def views_for(kind, width, variant):
     """Make views that the kernel should move."""
     dtype, far = np.dtype(f"V{width}"), abs(variant)
-    items = np.random.default_rng(0).integers(0, 256, width * (COUNT * 5 + 1), np.uint8).view(dtype)
+    gathered = next(step for step in range(2, 99) if not sources.is_listed(kind, width, step))
+    items = np.random.default_rng(0).integers(0, 256, width * (COUNT * max(far, gathered) + 1), np.uint8).view(dtype)
     if kind == "rows":
-        return [items[: COUNT * 5][:: variant or 5][:COUNT]]
+        step = variant or gathered
+        return [items[: COUNT * abs(step)][::step][:COUNT]]
     if kind == "tiles":
         return [items[: 75 * 65].reshape(75, 65).T]
     pixels = items[1 : 1 + COUNT * far].reshape(COUNT, far)  # begins at an odd item, so that none become one
@@ -42,25 +57,108 @@ def views_for(kind, width, variant):
     return [pixels[:, ::-1] if variant > 0 else pixels[::-1]]
 
 
-def test_the_list_names_nothing_twice():
-    assert len(set(KERNELS)) == len(KERNELS) == 68
+def shared(kernels="{kRows, 1, 0},", more=""):
+    """Write a small shared.h."""
+    return f"""// About it.
+#pragma once
+namespace gpuslice {{
+constexpr int kVectorBytes = 16;  // of a vector
+constexpr int kSizes[] = {{1, 8, 128}};
+enum Kind {{ kRows, kTiles }};
+struct Kernel {{
+  Kind kind;
+  int width;
+  int variant;
+}};
+{more}
+constexpr Kernel kKernels[] = {{
+  {kernels}
+}};
+}}  // namespace gpuslice
+"""
+
+
+def test_shared_numbers_are_read():
+    found = sources.read_shared(shared("{kRows, 1, 0}, {kRows, 2, -3},\n  {kTiles, 16, 0},"))
+    assert found.numbers == {"kVectorBytes": 16}
+    assert found.arrays == {"kSizes": (1, 8, 128)}
+    assert found.kernels == (("rows", 1, 0), ("rows", 2, -3), ("tiles", 16, 0))
+    assert found.kernels[1].name == "rows<2, -3>"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (shared("{kRows, 1, 0}, {kRows, 1, 0}"), r"lists rows<1, 0> twice"),
+        (shared("{kColumns, 1, 0}"), r"no kernel is '{kColumns"),
+        (shared("{kRows, 1}"), r"no kernel is '{kRows, 1}"),
+        (shared(more="constexpr int kHalf = kVectorBytes / 2;"), r"cannot read 'constexpr int kHalf"),
+        (shared(more="#define SIXTEEN 16"), r"cannot read '#define SIXTEEN"),
+        (shared(more="constexpr int kSizes32[] = {1, k};"), r"cannot read 'constexpr int kSizes32"),
+        ("constexpr int kVectorBytes = 16;", r"must hold one namespace"),
+    ],
+)
+def test_other_text_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        sources.read_shared(text)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ says what C++ reads")
+def test_cpp_reads_the_same(tmp_path):
+    program = """#include <cstdio>
+#include "shared.h"
+using namespace gpuslice;
+int main() {
+  const char* kinds[] = {"rows", "planes", "rearranged", "tiles"};
+  for (Kernel k : kKernels) printf("%s<%d, %d>\\n", kinds[k.kind], k.width, k.variant);
+  printf("%d %d %d %d %d\\n", kVectorBytes, kMaxRank, kLineBytes, kHeaderBytes32, kHeaderBytes64);
+}
+"""
+    (tmp_path / "list.cpp").write_text(program)
+    compiler = ["g++", "-std=c++20", f"-I{sources.folder()}", str(tmp_path / "list.cpp"), "-o", str(tmp_path / "list")]
+    subprocess.run(compiler, check=True)
+    *names, numbers = subprocess.check_output([tmp_path / "list"], text=True).splitlines()
+    assert names == [kernel.name for kernel in KERNELS]
+    expected = [sources.VECTOR_BYTES, sources.MAX_RANK, sources.LINE_BYTES, *sources.HEADER_BYTES.values()]
+    assert numbers == " ".join(map(str, expected))
+
+
+def test_instantiations_are_named_once():
     names = [instantiation(*given) for given in all_instantiations()]
-    assert len(set(names)) == len(names) == 436
+    assert len(set(names)) == len(names)
     assert "gpuslice::rearranged<unsigned long long, 800, 1, -3>" in names
+    assert {name[:3] for name in INSTANTIATIONS} == set(KERNELS)
 
 
-@pytest.mark.parametrize(("kind", "width", "variant"), KERNELS)
-def test_a_plan_reaches_each(kind, width, variant, monkeypatch):
-    monkeypatch.setattr(choice, "SMALL_BYTES", 0)  # what NumPy is quicker with is for the kernels too
-    views = views_for(kind, width, variant)
-    (launch,), left = plan(parts_of(views), width)
-    assert (launch.kind, launch.width, launch.variant, left) == (kind, width, variant, [])
-    if host.LIBRARY is None:
+@pytest.mark.parametrize("kernel", KERNELS, ids=[kernel.name for kernel in KERNELS])
+def test_a_plan_reaches_each(kernel, monkeypatch):
+    monkeypatch.setattr(choice, "SMALL_BYTES", 0)  # the kernels take what NumPy copies faster, too
+    views = views_for(*kernel)
+    (launch,), left = plan(parts_of(views), kernel.width)
+    assert (launch.kernel, left) == (kernel, [])
+    if host_library.LIBRARY is None:
         return
     with gs.trace() as t:
         results = gs.contiguous(views)
-    assert [(launch.executor, launch.kernel) for launch in t.launches] == [("host", f"{kind}<{width}, {variant}>")]
+    assert [(launch.executor, launch.kernel) for launch in t.launches] == [("host", kernel.name)]
     assert [result.tobytes() for result in results] == [view.tobytes() for view in views]
+
+
+def test_an_unknown_kernel_is_an_error():
+    unknown = LaunchPlan("rows", 1, 99, (Axis((64,), 99, 1),), True, (0,))
+    with pytest.raises(LookupError, match="rows<1, 99>"):
+        pack(unknown, HOST_64, HOST_TUNING)
+    with pytest.raises(LookupError, match="columns<1, 1>"):
+        sources.kernel_number(Kernel("columns", 1, 1))
+
+
+@pytest.mark.skipif(host_library.LIBRARY is None, reason="the host kernels are not built here")
+@pytest.mark.parametrize("number", [len(KERNELS), 2**31])
+def test_the_library_refuses_an_unknown_kernel(number):
+    (launch,), _ = plan(parts_of([np.zeros(64, np.uint8)]), 1)
+    (packed,) = pack(launch, HOST_64, HOST_TUNING)
+    with pytest.raises(RuntimeError, match=rf"no kernel number {number}"):
+        host_library.copy(number, packed.fill([0], [0]), packed.blocks, 1)
 
 
 @st.composite
@@ -90,23 +188,7 @@ def test_plans_name_nothing_else(drawn):
     parts, itemsize = drawn
     launches, _ = plan(parts, itemsize)
     for launch in launches:
-        assert (launch.kind, launch.width, launch.variant) in KERNELS
-        for packed in (*pack(launch, CUDA_32), *pack(launch, CUDA_64)):
+        assert launch.kernel in KERNELS
+        for packed in (*pack(launch, CUDA_32, CUDA_TUNING), *pack(launch, CUDA_64, CUDA_TUNING)):
             name = (launch.kind, launch.width, launch.variant, packed.index_bits, packed.capacity)
             assert name in INSTANTIATIONS
-
-
-def test_the_emulator_knows_each():
-    """The table of tests/fuzz/emulate.cpp is written out, since C++ has no list of ours."""
-    text = EMULATOR.read_text()
-    known = set()
-    for width, steps in re.findall(r"add_rows<Index, Capacity, (\d+), ([^>]*)>\(\)", text):
-        known |= {("rows", int(width), int(step)) for step in steps.split(",")}
-    known |= {("tiles", int(width), 0) for width in re.findall(r"add_tiles<Index, Capacity, (\d+)>\(\)", text)}
-    for width, channels in re.findall(r"add_pixels<Index, Capacity, (\d+), (-?\d+)>\(\)", text):
-        known |= {(kind, int(width), int(channels)) for kind in ("planes", "rearranged")}
-    assert known == set(KERNELS)
-    capacities = re.findall(r"add_few<(unsigned(?: long long)?), (\d+)>\(\)", text)
-    assert {(64 if "long" in index else 32, int(capacity)) for index, capacity in capacities} <= {
-        name[3:] for name in INSTANTIATIONS
-    }

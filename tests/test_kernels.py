@@ -7,7 +7,7 @@ import pytest
 from helpers import assert_same, compiled, items, pick
 
 import gpuslice as gs
-from gpuslice.engine import host
+from gpuslice.engine import host_library
 
 pytestmark = pytest.mark.usefixtures("kernels_from_512_bytes")
 
@@ -55,8 +55,8 @@ def test_kernel_and_every_item(case):
 
 
 def test_without_kernels_numpy_copies_everything(monkeypatch):
-    monkeypatch.setattr(host, "LIBRARY", None)
-    assert host.instruction_set() == ""
+    monkeypatch.setattr(host_library, "LIBRARY", None)
+    assert host_library.instruction_set() == ""
     for make, _ in KERNELS.values():
         with gs.trace() as t:
             assert_same(gs.contiguous(make()), make().copy())

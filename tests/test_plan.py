@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpuslice.engine.packing import CUDA_32, CUDA_64, HOST, divisor, index_bits, pack
-from gpuslice.engine.plan import Part, plan
+from gpuslice.engine.plan import CUDA_32, CUDA_64, CUDA_TUNING, HOST_64, HOST_TUNING, Part, index_bits, pack, plan
+from gpuslice.engine.plan.layout import divisor
 from gpuslice.rules import slice_region
 
 
@@ -27,17 +27,17 @@ def parts_of(shape, count):
 
 def test_more_parts_than_a_table_holds_are_more_launches():
     (launch,), _ = plan(parts_of((5, 7), 3000), 1)
-    assert [packed.capacity for packed in pack(launch, CUDA_32)] == [1152, 1152, 1152]
-    assert [packed.capacity for packed in pack(launch, CUDA_64)] == [800, 800, 800, 800]
-    assert [len(packed.launch.parts) for packed in pack(launch, CUDA_32)] == [1152, 1152, 696]
-    assert [packed.capacity for packed in pack(launch, HOST)] == [3000]
-    for dialect in (CUDA_32, CUDA_64):
-        for packed in pack(launch, dialect):
+    assert [packed.capacity for packed in pack(launch, CUDA_32, CUDA_TUNING)] == [1152, 1152, 1152]
+    assert [packed.capacity for packed in pack(launch, CUDA_64, CUDA_TUNING)] == [800, 800, 800, 800]
+    assert [len(packed.launch.parts) for packed in pack(launch, CUDA_32, CUDA_TUNING)] == [1152, 1152, 696]
+    assert [packed.capacity for packed in pack(launch, HOST_64, HOST_TUNING)] == [3000]
+    for layout in (CUDA_32, CUDA_64):
+        for packed in pack(launch, layout, CUDA_TUNING):
             assert len(packed.fill([0] * 3000, [0] * 3000)) <= 32764
-        for packed in pack(launch, dialect.in_small_parameters()):
+        for packed in pack(launch, layout.in_small_parameters(), CUDA_TUNING):
             assert len(packed.fill([0] * 3000, [0] * 3000)) <= 4096
-        (small,), _ = plan(parts_of((5, 7), dialect.capacities[-2]), 1)
-        (packed,) = pack(small, dialect)
+        (small,), _ = plan(parts_of((5, 7), layout.capacities[-2]), 1)
+        (packed,) = pack(small, layout, CUDA_TUNING)
         assert len(packed.fill([0] * 3000, [0] * 3000)) <= 4096
 
 

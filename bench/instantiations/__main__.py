@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.instantiations.compiled import PACKAGES, Compiled, Key, compiled
 from bench.instantiations.nvrtc import KERNELS
 from bench.instantiations.table import write_json, write_markdown
-from gpuslice.engine.packing import all_instantiations
+from gpuslice.engine.plan import all_instantiations
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 WITH_CUDA_12 = ("sm_90",)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.instantiations.nvrtc import Nvrtc, disassembled, package_file
 from bench.instantiations.sass import measured
-from gpuslice.engine.packing import instantiation
+from gpuslice.engine.plan import instantiation
 
 LIBRARIES = {"13": "cu13/lib/libnvrtc.so.13", "12": "cuda_nvrtc/lib/libnvrtc.so.12"}
 PACKAGES = {"13": "nvidia-cuda-nvrtc", "12": "nvidia-cuda-nvrtc-cu12"}

@@ -10,8 +10,6 @@ import threading
 from collections import abc
 from contextlib import contextmanager
 from functools import cache
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import cupy
@@ -19,12 +17,21 @@ import numpy as np
 
 from gpuslice.engine import generic
 from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, ReadyLaunch
-from gpuslice.engine.packing import CUDA_32, CUDA_64, Packed, index_bits, instantiation, pack
-from gpuslice.engine.plan import Launch, Part
+from gpuslice.engine.plan import (
+    CUDA_32,
+    CUDA_64,
+    CUDA_THREADS,
+    CUDA_TUNING,
+    LaunchPlan,
+    PackedLaunch,
+    Part,
+    index_bits,
+    instantiation,
+    pack,
+    sources,
+)
 from gpuslice.libraries import Array
 
-THREADS = 256
-_HERE = Path(__file__).parent
 # __grid_constant__, which keeps parameters where they are, needs it.
 _LEAST_CAPABILITY = 70
 # Parameters of 32,764 bytes need CUDA 12.1, in the driver and in NVRTC; before, a launch took 4,096.
@@ -51,19 +58,21 @@ class CudaExecutor(KernelExecutor):
             else:
                 generic.copy(pairs)
 
-    def pack(self, launch: Launch, parts: abc.Sequence[Part], size: int) -> list[Packed]:
+    def pack(self, launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> list[PackedLaunch]:
         """Return the parameters of a launch."""
-        dialect = CUDA_32 if index_bits(launch) == 32 else CUDA_64
-        return pack(launch, dialect if _cuda_version() >= _LARGE_PARAMETERS else dialect.in_small_parameters())
+        layout = CUDA_32 if index_bits(launch) == 32 else CUDA_64
+        if _cuda_version() < _LARGE_PARAMETERS:
+            layout = layout.in_small_parameters()
+        return pack(launch, layout, CUDA_TUNING)
 
-    def kernel(self, packed: Packed) -> Any:
+    def kernel(self, packed: PackedLaunch) -> Any:
         """Return the compiled kernel for the current device."""
         launch, device = packed.launch, cupy.cuda.runtime.getDevice()
         return _kernel(launch.kind, launch.width, launch.variant, packed.index_bits, packed.capacity, device)
 
     def launch(self, kernel: Any, ready: ReadyLaunch) -> None:
         """Launch a kernel on the current stream."""
-        kernel((ready.packed.blocks,), (THREADS,), (_by_value(ready.parameters),))
+        kernel((ready.packed.blocks,), (CUDA_THREADS,), (_by_value(ready.parameters),))
 
 
 CUDA_EXECUTOR = CudaExecutor()
@@ -120,10 +129,9 @@ def _by_value(parameters: bytes) -> Any:
 def _kernel(kind: str, width: int, variant: int, bits: int, capacity: int, device: int) -> Any:
     """Return an instantiation for the current device, compiled on first use. CuPy keeps compiled code on disk."""
     name = instantiation(kind, width, variant, bits, capacity)
-    folder = next(path for path in (_HERE.parent / "kernels", _HERE.parent.parent / "kernels") if path.is_dir())
+    folder = sources.folder()
     # CuPy's cache key has the text of the source alone; the digest makes it see a change in an included file.
-    digest = sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.cu*")))).hexdigest()[:16]
-    options = ("-std=c++17", f"-I{folder}", f"-DGPUSLICE_DIGEST=0x{digest}")
+    options = ("-std=c++17", f"-I{folder}", f"-DGPUSLICE_DIGEST=0x{sources.digest()}")
     source = (folder / "copy.cu").read_text()
     with _nvrtc(f"kernel {name} for device {device}"):
         module = cupy.RawModule(code=source, options=options, name_expressions=(name,))

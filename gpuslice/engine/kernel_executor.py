@@ -7,10 +7,8 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from gpuslice.engine import generic
-from gpuslice.engine.packing import Packed
-from gpuslice.engine.plan import MAX_CHANNELS, VECTOR, Launch, Part, plan
-from gpuslice.engine.trace import Launch as TracedLaunch
-from gpuslice.engine.trace import is_tracing, record_launch
+from gpuslice.engine.plan import MAX_CHANNELS, VECTOR_BYTES, LaunchPlan, PackedLaunch, Part, plan
+from gpuslice.engine.trace import Launch, is_tracing, record_launch
 from gpuslice.engine.views import View
 from gpuslice.rules import Region
 
@@ -27,13 +25,13 @@ class ReadyLaunch(NamedTuple):
 
     Attributes
     ----------
-    packed : Packed
+    packed : PackedLaunch
     parameters : bytes
     size : int
         Bytes that it moves.
     """
 
-    packed: Packed
+    packed: PackedLaunch
     parameters: bytes
     size: int
 
@@ -57,14 +55,14 @@ class KernelExecutor(ABC):
         self._plans_of_many = lru_cache(maxsize=8)(self._plan)
 
     @abstractmethod
-    def pack(self, launch: Launch, parts: abc.Sequence[Part], size: int) -> list[Packed]:
+    def pack(self, launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> list[PackedLaunch]:
         """Return the parameters of a launch that moves ``size`` bytes, without addresses.
 
         The addresses of ``parts`` are reduced to their position in a vector.
         """
 
     @abstractmethod
-    def kernel(self, packed: Packed) -> Any:
+    def kernel(self, packed: PackedLaunch) -> Any:
         """Return the kernel of a launch, for `launch`. It is compiled if it is not yet."""
 
     @abstractmethod
@@ -97,7 +95,7 @@ class KernelExecutor(ABC):
             self.launch(kernel, launch)
             if is_tracing():
                 packed, moved = launch.packed, launch.size
-                record_launch(TracedLaunch(self.name, packed.launch.name, VECTOR, packed.blocks, moved, moved))
+                record_launch(Launch(self.name, packed.launch.name, VECTOR_BYTES, packed.blocks, moved, moved))
 
     def _prepare(self, pairs: Pairs, size: int) -> tuple[list[ReadyLaunch], list[tuple[View, View]]]:
         """Return the launches, and the pairs that kernels cannot move."""
@@ -113,7 +111,7 @@ class KernelExecutor(ABC):
             offset, target_strides = _offset_and_strides(target.region, target.array.strides)
             targets.append(address_of(target.array) + offset)
             geometry.append((source_strides, target_strides, source.region.shape))
-        in_vector = tuple([target % VECTOR for target in targets])
+        in_vector = tuple([target % VECTOR_BYTES for target in targets])
         plans = self._plans if len(pairs) <= _FEW_PARTS else self._plans_of_many
         planned, left = plans(size, tuple(geometry), _alignment(sources), in_vector)
         ready = [ReadyLaunch(packed, packed.fill(sources, targets), moved) for packed, moved in planned]
@@ -121,7 +119,7 @@ class KernelExecutor(ABC):
 
     def _plan(
         self, size: int, geometry: tuple[_Geometry, ...], sources: tuple[int, ...], targets: tuple[int, ...]
-    ) -> tuple[list[tuple[Packed, int]], list[int]]:
+    ) -> tuple[list[tuple[PackedLaunch, int]], list[int]]:
         """Return packed launches with the bytes they move, and the parts that kernels cannot move."""
         parts = [
             Part(source, strides, target, target_strides, shape)
@@ -129,7 +127,7 @@ class KernelExecutor(ABC):
         ]
         launches, left = plan(parts, size)
 
-        def moved(launch: Launch) -> int:
+        def moved(launch: LaunchPlan) -> int:
             return sum(prod(parts[i].shape) for i in launch.parts) * size
 
         packed = [one for launch in launches for one in self.pack(launch, parts, moved(launch))]
@@ -152,6 +150,6 @@ def _offset_and_strides(region: Region, strides: tuple[int, ...]) -> tuple[int, 
 def _alignment(sources: abc.Sequence[int]) -> tuple[int, ...]:
     """Return all that a plan depends on of source addresses: their position in a vector, and the distances of a few."""
     if len(sources) > MAX_CHANNELS:
-        return tuple([source % VECTOR for source in sources])
-    base = sources[0] - sources[0] % VECTOR
+        return tuple([source % VECTOR_BYTES for source in sources])
+    base = sources[0] - sources[0] % VECTOR_BYTES
     return tuple([source - base for source in sources])

@@ -1,52 +1,130 @@
-"""Compile the kernels for the fuzz: the CUDA executor emulated, and the host executor, both under sanitizers.
+"""Compile the kernels for the fuzz under sanitizers: the CUDA executor emulated, and the host executor.
 
-python tests/fuzz/build.py FOLDER [--kernels FOLDER] [--few]
+What was compiled is kept in .cache/fuzz/ of the checkout, by a digest of sources, options and compiler, so that the
+next time costs nothing.
 """
 
-import argparse
+import functools
+import hashlib
+import os
+import platform
+import shutil
 import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-HERE = Path(__file__).parent
-KERNELS = HERE.parent.parent / "kernels"
+from gpuslice.engine.plan import sources
+
+HERE = Path(__file__).resolve().parent
 EMULATED = HERE.parent / "cuda_on_cpu" / "device"
-SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-unknown-pragmas"]
-# Each is a library of its own: sanitizers and functions chosen at load time don't go together.
-PROCESSOR = Path("/proc/cpuinfo")  # Linux's; tests elsewhere import this too
-SETS = ["x86-64-v2", *["x86-64-v3"] * (PROCESSOR.exists() and "avx2" in PROCESSOR.read_text())]
-COMMON = ["g++", "-std=c++20", "-O1", "-g1", "-fPIC", "-shared", "-pthread", *SANITIZED]
+CACHE = HERE.parents[1] / ".cache" / "fuzz"
+DAYS_KEPT = 14
+THREADS = 32  # of a block: fewer than on a device, which is quicker and reaches the edges of smaller tiles
+KINDS = ("rows", "planes", "rearranged", "tiles")  # in the order of shared.h
+# By the bits of an index, a small capacity of the tables and the largest.
+CAPACITIES = {bits: (sizes[1], sizes[-1]) for bits, sizes in sources.CUDA_CAPACITIES.items()}
+# Without optimization, what takes long, compiling under sanitizers, takes a third of the time.
+COMPILE = ["g++", "-std=c++20", "-O0", "-g1", "-fPIC", "-pthread", "-w"]
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SANITIZE_QUICKLY = ["-fsanitize=address"]
 
 
-def build(folder, kernels=KERNELS, *, few=False):
-    """Compile into a folder, all at once. ``few`` leaves out 64-bit indices, large tables and the host executor."""
-    commands = [
-        [
-            *COMMON,
-            "-DGPUSLICE_THREADS=32",
-            *(["-DEMULATE_FEW"] * few),
-            f"-I{EMULATED}",
-            f"-I{kernels}",
-            str(HERE / "emulate.cpp"),
-            str(EMULATED / "block.cpp"),
-            "-o",
-            f"{folder}/emulate.so",
-        ]
-    ]
-    sources = [f"{kernels}/host.cpp", f"{kernels}/host_kernels.cpp"]
-    for name in [] if few else SETS:
-        options = [f"-march={name}", "-DGPUSLICE_INLINE=inline"]
-        commands.append([*COMMON, *options, *sources, "-o", f"{folder}/host-{name}.so"])
-    running = [subprocess.Popen(command) for command in commands]
-    codes = [process.wait() for process in running]
-    if any(codes):
-        raise SystemExit("the kernels do not compile")
+def build(kernels=None, kinds=KINDS):
+    """Return the folder of the libraries for a folder of kernels.
+
+    Unless all kinds of kernels are wanted, only what a mutant needs is compiled: 32-bit indices, small tables, no host
+    executor, no sanitizer of undefined behaviour.
+    """
+    kernels = kernels or sources.folder()
+    quick = tuple(kinds) != KINDS
+    sanitize = SANITIZE_QUICKLY if quick else SANITIZE
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        libraries = {"emulate": emulated(pool, kernels, kinds, sanitize)}
+        for name in [] if quick else instruction_sets():
+            options = [*sanitize, f"-march={name}", "-DGPUSLICE_INLINE=inline"]
+            files = [kernels / "host_kernels.cpp", kernels / "host.cpp"]
+            libraries[f"host-{name}"] = [pool.submit(compiled, file, [kernels], options) for file in files]
+        objects = {name: [future.result() for future in futures] for name, futures in libraries.items()}
+    folder = CACHE / digest(*sorted(objects.items()))
+    if not folder.exists():
+        forget_old()
+    for name, parts in objects.items():
+        if not (folder / f"{name}.so").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            make(folder / f"{name}.so", ["-shared", *sanitize, *map(str, parts)])
+        os.utime(folder / f"{name}.so")
+    return folder
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder")
-    parser.add_argument("--kernels", default=KERNELS)
-    parser.add_argument("--few", action="store_true")
-    given = parser.parse_args()
-    Path(given.folder).mkdir(parents=True, exist_ok=True)
-    build(given.folder, given.kernels, few=given.few)
+def emulated(pool, kernels, kinds, sanitize):
+    """Compile the objects of the CUDA executor."""
+    wanted = sum(1 << KINDS.index(kind) for kind in kinds)
+    options = [*sanitize, f"-DTHREADS={THREADS}", f"-DGPUSLICE_THREADS={THREADS}"]
+    yield pool.submit(compiled, EMULATED / "block.cpp", [EMULATED], [*sanitize, "-O2"])
+    yield pool.submit(compiled, HERE / "emulate.cpp", [EMULATED, HERE], [*options, "-O2"])
+    for bits in CAPACITIES if tuple(kinds) == KINDS else [32]:
+        for capacity in CAPACITIES[bits] if tuple(kinds) == KINDS else CAPACITIES[bits][:1]:
+            defines = [f"-DINDEX_BITS={bits}", f"-DCAPACITY={capacity}", f"-DKINDS={wanted}"]
+            yield pool.submit(compiled, HERE / "kernels.cpp", [kernels, EMULATED, HERE], [*options, *defines])
+
+
+def compiled(source, includes, options):
+    """Return the object of a source, compiled unless it is in the cache."""
+    headers = [path for folder in includes for path in sorted(folder.iterdir()) if path.suffix in (".h", ".cu", ".cuh")]
+    key = digest(options, *[(path.name, path.read_bytes()) for path in [source, *headers]])
+    made = CACHE / "objects" / f"{source.stem}-{key}.o"
+    if not made.exists():
+        made.parent.mkdir(parents=True, exist_ok=True)
+        make(made, ["-c", *options, *[f"-I{folder}" for folder in includes], str(source)])
+    os.utime(made)
+    return made
+
+
+def make(target, arguments):
+    """Run the compiler; the target appears at once, whole, or not at all."""
+    fresh = target.with_suffix(f".{os.getpid()}-{threading.get_ident()}{target.suffix}")
+    command = [*COMPILE, *arguments, "-o", str(fresh)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"the kernels do not compile:\n{done.stderr[:3000]}")
+    fresh.replace(target)
+
+
+def digest(*parts):
+    """Return a name for what is made of these parts by this compiler."""
+    return hashlib.sha256(repr((compiler(), COMPILE, parts)).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def compiler():
+    """Return what the compiler says that it is."""
+    return subprocess.check_output(["g++", "--version"], text=True).splitlines()[0] + platform.machine()
+
+
+@functools.cache
+def instruction_sets():
+    """Return the instruction sets of this processor that the host executor is compiled for."""
+    processor = Path("/proc/cpuinfo")
+    if platform.machine() != "x86_64" or not processor.exists():
+        return []
+    return ["x86-64-v2", *["x86-64-v3"] * ("avx2" in processor.read_text())]
+
+
+def forget_old():
+    """Remove what was not used for some time."""
+    oldest = time.time() - DAYS_KEPT * 24 * 3600
+    for path in [path for path in CACHE.rglob("*.*") if path.is_file() and path.stat().st_mtime < oldest]:
+        path.unlink(missing_ok=True)
+    for folder in [path for path in CACHE.iterdir() if path.is_dir() and not any(path.iterdir())]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sanitized():
+    """Return the environment in which Python can load the libraries; None if the compiler has no sanitizers."""
+    names = ("libasan.so", "libubsan.so")
+    paths = [subprocess.check_output(["g++", f"-print-file-name={name}"], text=True).strip() for name in names]
+    if not all(Path(path).is_absolute() for path in paths):
+        return None
+    return os.environ | {"LD_PRELOAD": ":".join(paths), "ASAN_OPTIONS": "detect_leaks=0"}

@@ -1,6 +1,6 @@
 """Random plans through the emulated CUDA kernels and the host kernels, against NumPy, byte for byte.
 
-    python tests/fuzz/build.py FOLDER && python tests/fuzz/fuzz.py FOLDER --seed 1 --count 1000
+    python tests/fuzz/fuzz.py --seed 1 --count 1000
 
 Sources and targets are allocations of exactly the bytes their views span, so that the address sanitizer sees any access
 beside them; targets are poisoned before, and compared whole after.
@@ -10,19 +10,20 @@ import argparse
 import ctypes
 import json
 import mmap
+import os
 import random
 import sys
 import time
 from collections import Counter
+from functools import partial
 from math import prod
 from pathlib import Path
 
 import numpy as np
 
-from gpuslice.engine.packing import CUDA_32, CUDA_64, HOST, Dialect, index_bits, pack
-from gpuslice.engine.plan import Part, plan
+from gpuslice.engine.plan import CUDA_TUNING, HOST_64, HOST_TUNING, Layout, Part, Tuning, index_bits, pack, plan
+from gpuslice.engine.plan.sources import CUDA_CAPACITIES, KERNELS, is_listed, kernel_number
 
-KINDS = {"rows": 0, "planes": 1, "rearranged": 2, "tiles": 3}
 ITEMSIZES = [1, 1, 1, 2, 2, 4, 4, 8, 16, 3, 5, 6, 12, 24, 48]
 # Around every vector and tile boundary.
 EDGES = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257]
@@ -44,24 +45,27 @@ class Memory:
 
 
 class Fuzz:
-    """Random plans on the kernels of a folder."""
+    """Random plans on the kernels of a folder; ``only`` leaves out other kinds of kernels, and the host executor."""
 
-    def __init__(self, folder, seed, few=False):
-        self.few = few
+    def __init__(self, folder, seed, only=()):
+        self.only = only
         self.random = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
         self.cuda = ctypes.CDLL(str(Path(folder) / "emulate.so"))
         self.cuda.exact_alloc.restype = ctypes.c_void_p
         self.cuda.exact_alloc.argtypes = [ctypes.c_size_t]
         self.cuda.exact_free.argtypes = [ctypes.c_void_p]
-        self.cuda.emulate.argtypes = [*[ctypes.c_int] * 5, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint]
-        self.hosts = [] if few else [ctypes.CDLL(str(path)) for path in sorted(Path(folder).glob("host*.so"))]
+        self.cuda.has_kernel.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_uint]
+        self.cuda.emulate.argtypes = [*self.cuda.has_kernel.argtypes, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint]
+        self.cuda.emulate.restype = None
+        self.hosts = [ctypes.CDLL(str(path)) for path in sorted(Path(folder).glob("host*.so"))]
         for host in self.hosts:
-            host.gpuslice_copy.argtypes = [*[ctypes.c_int] * 3, ctypes.c_char_p, ctypes.c_ulonglong, ctypes.c_int]
+            host.gpuslice_copy.argtypes = [ctypes.c_uint, ctypes.c_char_p, ctypes.c_ulonglong, ctypes.c_int]
         self.counts = Counter()
+        self.kernels = set()
 
     def shape(self, most):
-        """Draw a shape of at most ``most`` items, zero sizes included."""
+        """Draw a shape of at most ``most`` items; sizes may be zero."""
         rank = self.random.randrange(1, 7)
         edges = EDGES if self.random.random() < 0.5 else EDGES[:12]
         shape = [self.random.choice(edges) if self.random.random() < 0.97 else 0 for _ in range(rank)]
@@ -70,7 +74,7 @@ class Fuzz:
         return shape
 
     def layout(self, shape, itemsize):
-        """Draw byte strides for a shape, of either sign, and give them with the offset of item 0 and the span."""
+        """Draw byte strides for a shape, of either sign; return them, the offset of item 0 and the span."""
         order = self.random.sample(range(len(shape)), len(shape)) if self.random.random() < 0.4 else range(len(shape))
         strides, step = [0] * len(shape), itemsize
         for axis in reversed(order):
@@ -88,7 +92,7 @@ class Fuzz:
         return np.ndarray(shape, f"V{itemsize}", memory.bytes, offset if prod(shape) else 0, strides)
 
     def parts(self, itemsize):
-        """Draw sources of parts: one view, the pieces of a split, channels, or views that have nothing in common."""
+        """Draw the sources of parts: one view, the pieces of a split, channels, or views with nothing in common."""
         form = self.random.choice(["one", "one", "split", "split", "many", "channels", "mixed", "transposed", "long"])
         shape = self.shape(6000 if form == "many" and self.random.random() < 0.1 else 2000)
         if form == "transposed":
@@ -137,7 +141,7 @@ class Fuzz:
         return sorted(self.random.randrange(dim + 1) for _ in range(pieces - 1))
 
     def targets(self, views, itemsize, axis=None):
-        """Allocate a target a view: contiguous, or of any strides, or side by side in one array along ``axis``."""
+        """Allocate one target per view: contiguous, or of any strides, or side by side in one array along ``axis``."""
         if axis is not None and self.random.random() < 0.2:
             shape = list(views[0].shape)
             shape[axis] = sum(view.shape[axis] for view in views)
@@ -157,8 +161,11 @@ class Fuzz:
             targets.append((memory, lead + offset, strides))
         return targets
 
-    def check(self, itemsize, views, targets):
-        """Copy the views by both executors and compare every byte with what NumPy's assignment does."""
+    def check(self, itemsize, views, targets, kernel=None, bits=None):
+        """Copy the views by both executors and compare every byte with what NumPy's assignment does.
+
+        ``kernel`` says which one the plan must choose, ``bits`` how wide the index of the CUDA executor is.
+        """
         written = [
             self.view(memory, offset, v.shape, strides, itemsize)
             for v, (memory, offset, strides) in zip(views, targets, strict=True)
@@ -176,43 +183,50 @@ class Fuzz:
         if left:
             self.counts["too many axes"] += 1
             return
-        if self.few and max(map(index_bits, launches), default=32) == 64:
+        if self.only and any(launch.kind not in self.only or index_bits(launch) == 64 for launch in launches):
             return
-        for executor in (self.run_cuda,) if self.few else (self.run_cuda, self.run_host):
+        if kernel is not None and [launch.kernel for launch in launches] != [kernel]:
+            raise SystemExit(f"{kernel.name} is not what the plan chose: {launches}")
+        for executor in (partial(self.run_cuda, bits=bits), self.run_host) if self.hosts else (self.run_cuda,):
             for memory, _, _ in targets:
                 memory.bytes[:] = POISON
             for launch in launches:
                 executor(launch, parts)
             for i, ((memory, _, _), bytes_) in enumerate(zip(targets, expected, strict=True)):
                 if (memory.bytes != bytes_).any():
-                    raise SystemExit(
-                        f"{executor.__name__} differs in part {i} of {parts}, itemsize {itemsize}: {launches}"
-                    )
+                    which = "the host" if executor == self.run_host else "CUDA"
+                    raise SystemExit(f"{which} differs in part {i} of {parts}, itemsize {itemsize}: {launches}")
 
-    def run_cuda(self, launch, parts):
-        narrow = index_bits(launch) == 32 and (self.few or self.random.random() < 0.7)
-        dialect = CUDA_32 if narrow else CUDA_64
-        capacities = dialect.capacities[1:2] if self.few else dialect.capacities[1::2]
-        dialect = self.dialect(dialect.tile_sides, index_bits=dialect.index_bits, capacities=capacities)
+    def run_cuda(self, launch, parts, bits=None):
+        """Run a launch on the emulated device, with tables of the smallest capacity that was compiled and holds it."""
+        if bits is None:
+            bits = 32 if index_bits(launch) == 32 and (self.only or self.random.random() < 0.7) else 64
+        number = kernel_number(launch.kernel)
+        capacities = tuple(size for size in CUDA_CAPACITIES[bits] if self.cuda.has_kernel(bits, size, number))
+        if not capacities:
+            raise SystemExit(f"the emulator has no {launch.name} for {bits} bits")
         self.counts[launch.kind] += 1
-        for packed in pack(launch, dialect):
+        self.kernels.add(launch.name)
+        for packed in pack(launch, Layout(bits, capacities), self.tuning(CUDA_TUNING)):
+            self.counts[f"{bits} bits, tables of {packed.capacity}"] += 1
             parameters = packed.fill([part.source for part in parts], [part.target for part in parts])
-            arguments = (dialect.index_bits, packed.capacity, KINDS[launch.kind], launch.width, launch.variant)
-            if self.cuda.emulate(*arguments, parameters, packed.blocks, self.random.randrange(2**31)):
-                raise SystemExit(f"no kernel for {arguments}")
+            seed = self.random.randrange(2**31)
+            self.cuda.emulate(bits, packed.capacity, packed.kernel_number, parameters, packed.blocks, seed)
 
     def run_host(self, launch, parts):
+        """Run a launch on the host executor, for an instruction set of this processor."""
         stream = may_stream(launch, parts) and self.random.random() < 0.5
-        for packed in pack(launch, self.dialect(HOST.tile_sides), stream=stream):
+        for packed in pack(launch, HOST_64, self.tuning(HOST_TUNING), stream=stream):
             parameters = packed.fill([part.source for part in parts], [part.target for part in parts])
             threads = 3 if self.random.random() < 0.01 else 1  # a thread costs much under the sanitizer
             host = self.random.choice(self.hosts)
-            host.gpuslice_copy(KINDS[launch.kind], launch.width, launch.variant, parameters, packed.blocks, threads)
+            if host.gpuslice_copy(packed.kernel_number, parameters, packed.blocks, threads):
+                raise SystemExit(f"the host library has no {launch.name}")
 
-    def dialect(self, tile_sides, **more):
-        """Draw how large the tiles are, and which parts are dealt tile by tile."""
+    def tuning(self, usual):
+        """Draw how large the tiles are, and which parts take turns."""
         tile_bytes, shared_bytes = (self.random.choice([48, 256, 4096, 16384, 65536]) for _ in range(2))
-        return Dialect(tile_bytes, tile_sides, self.random.choice([64, 512, 4096]), shared_bytes, **more)
+        return Tuning(tile_bytes, usual.tile_sides, self.random.choice([64, 512, 4096]), shared_bytes)
 
     def once(self):
         """Try three random plans of the same sources."""
@@ -221,6 +235,36 @@ class Fuzz:
         for _ in range(3):
             self.check(itemsize, views, self.targets(views, itemsize, axis))
         del memory
+
+    def each_kernel(self):
+        """Try every kernel of the list, with 32-bit and 64-bit indices."""
+        for kernel in KERNELS:
+            for bits in (32, 64):
+                memory, view = self.view_for(kernel)
+                views = np.split(view, abs(kernel.variant), axis=1) if kernel.kind == "planes" else [view]
+                targets = [
+                    (Memory(self.cuda, view.nbytes), 0, np.ndarray(view.shape, view.dtype).strides) for view in views
+                ]
+                self.check(kernel.width, views, targets, kernel, bits)
+                del memory
+
+    def view_for(self, kernel):
+        """Draw a view that the kernel should move; it begins at an odd item and has odd sizes, so that no two become one."""
+        kind, width, variant = kernel
+        count, far = self.random.randrange(301, 901, 2), abs(variant)
+        if kind == "rows" and not far:
+            far = next(step for step in range(self.random.choice([2, 5, 9]), 99) if not is_listed(kind, width, step))
+        shape = {"rows": (count * far,), "tiles": (count // 4 * 2 + 1, 67)}.get(kind, (count, far))
+        memory = Memory(self.cuda, (1 + prod(shape)) * width)
+        memory.bytes[:] = self.numbers.integers(0, 256, memory.size, np.uint8)
+        whole = np.ndarray(shape, f"V{width}", memory.bytes, width)
+        if kind == "rows":
+            return memory, whole[:: far if variant >= 0 else -far]
+        if kind == "tiles":
+            return memory, whole.T
+        backward = variant < 0 if kind == "planes" else True
+        axis = 1 if kind == "rearranged" and variant > 0 else 0
+        return memory, np.flip(whole, axis) if backward else whole
 
     def sparse(self):
         """Try views that span more than 2**31 and 2**32 bytes of a mapping that is mostly never touched."""
@@ -242,7 +286,7 @@ class Fuzz:
 
 
 def may_stream(launch, parts):
-    """Tell whether the kernel may store past the caches: vectors of the target must be aligned where it expects them."""
+    """Tell whether the kernel may store past the caches: it expects some targets to be aligned to vectors."""
     places = [parts[i].target + launch.target_offset for i in launch.parts]
     if launch.kind == "tiles":
         return not any(place % 16 for place in (*places, *(axis.target for axis in launch.axes[:-1])))
@@ -250,19 +294,28 @@ def may_stream(launch, parts):
 
 
 def address(array):
-    """Give the address of an array's first item."""
+    """Return the address of an array's first item."""
     return array.__array_interface__["data"][0]
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("folder")
+    parser.add_argument(
+        "--folder", help="of the libraries; else they are built, and Python starts again under sanitizers"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--few", action="store_true", help="for libraries built with --few")
+    parser.add_argument("--only", nargs="+", default=[], metavar="rows", help="for libraries of these kinds of kernels")
     given = parser.parse_args()
-    fuzz, began = Fuzz(given.folder, given.seed, given.few), time.perf_counter()
-    fuzz.sparse()
+    if given.folder is None:
+        from build import build, sanitized
+
+        command = [sys.executable, __file__, "--folder", str(build()), *sys.argv[1:]]
+        os.execve(sys.executable, command, sanitized() or os.environ)
+    fuzz, began = Fuzz(given.folder, given.seed, given.only), time.perf_counter()
+    if not given.only:
+        fuzz.sparse()
+        fuzz.each_kernel()
     for i in range(0, given.count, 3):
         try:
             fuzz.once()
@@ -270,7 +323,8 @@ def main():
             print(f"seed {given.seed}, plan {i}", file=sys.stderr)
             raise
     seconds = round(time.perf_counter() - began, 1)
-    print(json.dumps({"seed": given.seed, "plans": given.count, "seconds": seconds, "launches": fuzz.counts}))
+    result = {"seed": given.seed, "plans": given.count, "seconds": seconds, "launches": fuzz.counts}
+    print(json.dumps(result | {"kernels": sorted(fuzz.kernels)}))
 
 
 if __name__ == "__main__":

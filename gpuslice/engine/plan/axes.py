@@ -1,29 +1,31 @@
-"""Axes made as few as can be: items as wide as they are aligned, the target's order, neighbours merged."""
+"""Fewer axes and wider items: each step returns the same copy as another launch."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from math import gcd
 
-from gpuslice.engine.plan.parts import Axis, Group, Launch, Part
+from gpuslice.engine.plan.parts import Axis, Group, LaunchPlan, Part
+from gpuslice.engine.plan.sources import VECTOR_BYTES
 
-VECTOR = 16
 
+def with_aligned_items(group: Group, parts: Sequence[Part], itemsize: int) -> LaunchPlan:
+    """Return a group's launch with items as wide as a kernel moves and as addresses and strides are aligned.
 
-def reduced(group: Group, parts: Sequence[Part], itemsize: int) -> Launch:
-    """Take items apart until they are as wide as a kernel moves and as addresses and strides are aligned."""
+    Wider items become an axis of narrower ones.
+    """
     axes = group.axes(parts)
-    width = gcd(itemsize, VECTOR, *(axis.source for axis in axes))
+    width = gcd(itemsize, VECTOR_BYTES, *(axis.source for axis in axes))
     if not group.flat:
         width = gcd(width, *(axis.target for axis in axes))
     for i in group.members:
         width = gcd(width, parts[i].source, parts[i].target)
     if width < itemsize:
         axes.append(Axis((itemsize // width,), width, width))
-    return Launch("rows", width, 0, tuple(axes), group.flat, tuple(group.members))
+    return LaunchPlan("rows", width, 0, tuple(axes), group.flat, tuple(group.members))
 
 
-def ordered(launch: Launch) -> Launch:
-    """Turn axes round until no target goes backward, and put them in the target's order."""
+def in_target_order(launch: LaunchPlan) -> LaunchPlan:
+    """Reverse axes along which the target goes backward, and sort axes by the target's strides."""
     if launch.flat:
         return launch
     axes, source, target = [], 0, 0
@@ -35,12 +37,12 @@ def ordered(launch: Launch) -> Launch:
         axes.append(axis)
     axes.sort(key=lambda axis: -axis.target)
     if not axes or axes[-1].target != launch.width:
-        axes.append(Axis((1,), launch.width, launch.width))  # items apart in the target: runs of one
+        axes.append(Axis((1,), launch.width, launch.width))  # gaps between the target's items: runs of one
     return replace(launch, axes=tuple(axes), source_offset=source, target_offset=target)
 
 
-def merged(launch: Launch) -> Launch:
-    """Merge neighbours that are one axis, forward or backward, in source and target."""
+def with_merged_axes(launch: LaunchPlan) -> LaunchPlan:
+    """Merge neighbours that are one axis, forward or backward, in both source and target."""
     axes: list[Axis] = []
     for axis in launch.axes:
         if axes and not axis.varies:
@@ -52,11 +54,11 @@ def merged(launch: Launch) -> Launch:
     return replace(launch, axes=tuple(axes) or (Axis((1,), launch.width, launch.width),))
 
 
-def widened(launch: Launch, parts: Sequence[Part]) -> Launch:
-    """Make wider items of inner axes that are contiguous: pairs of bytes that stay together move as one item."""
+def with_wider_items(launch: LaunchPlan, parts: Sequence[Part]) -> LaunchPlan:
+    """Make wider items of a contiguous inner axis: pairs of items that stay together move as one."""
     *outer, inner = launch.axes
     width = launch.width
-    while inner.source == width < VECTOR and all(count % 2 == 0 for count in inner.counts):
+    while inner.source == width < VECTOR_BYTES and all(count % 2 == 0 for count in inner.counts):
         wider = 2 * width
         strides = [axis.source for axis in outer] + ([] if launch.flat else [axis.target for axis in outer])
         addresses = [address for i in launch.parts for address in (parts[i].source, parts[i].target)]
@@ -67,5 +69,5 @@ def widened(launch: Launch, parts: Sequence[Part]) -> Launch:
         inner = Axis(tuple(count // 2 for count in inner.counts), width, width)
     axes = (*outer, inner) if inner.counts != (1,) or not outer else tuple(outer)
     if not launch.flat and axes[-1].target != width:
-        axes = (*axes, Axis((1,), width, width))  # what was the run is an item now; the next axis is none
+        axes = (*axes, Axis((1,), width, width))  # the run became one item, and the next axis is no run
     return replace(launch, width=width, axes=axes)

@@ -1,57 +1,31 @@
 """Which kernel moves a launch, by its inner axes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuslice.engine.plan.axes import VECTOR
-from gpuslice.engine.plan.parts import Axis, Launch, Part
+from gpuslice.engine.plan.parts import Axis, LaunchPlan, Part
+from gpuslice.engine.plan.sources import KERNELS, VECTOR_BYTES, is_listed
 
-WIDTHS = (1, 2, 4, 8, 16)
-# Steps between small items that are cheaper to thin out of whole vectors than to gather, and for which widths.
-THINNED = (2, 3, 4)
-THINNED_WIDTHS = (1, 2)
-PIXEL_WIDTHS = (1, 2, 4)
-MAX_CHANNELS = 4
+# Launches of more parts never become planes, so that a plan need not know the distances between their sources.
+MAX_CHANNELS = max(abs(kernel.variant) for kernel in KERNELS if kernel.kind == "planes")
 
 
-def all_kernels() -> Iterator[tuple[str, int, int]]:
-    """Give the kind, width and variant of every kernel that a plan can name; see Launch."""
-    for width in WIDTHS:
-        thinned = THINNED if width in THINNED_WIDTHS else ()
-        for step in (0, *(sign * step for step in (1, *thinned) for sign in (1, -1))):
-            yield "rows", width, step
-        yield "tiles", width, 0
-    for kind in ("planes", "rearranged"):
-        for width in PIXEL_WIDTHS:
-            for channels in range(2, MAX_CHANNELS + 1):
-                yield kind, width, channels
-                yield kind, width, -channels
-
-
-def classified(launch: Launch, parts: Sequence[Part]) -> Launch:
-    """Choose the kernel."""
+def with_kernel(launch: LaunchPlan, parts: Sequence[Part]) -> LaunchPlan:
+    """Choose the kernel: of planes, rearranged and tiles the first that can move the launch, else rows."""
     for choose in (_planes, _rearranged, _tiles):
         chosen = choose(launch, parts)
-        if chosen is not None:
+        if chosen is not None and is_listed(*chosen.kernel):
             return chosen
-    stride, width = launch.axes[-1].source, launch.width
-    step, rest = divmod(stride, width)
-    thinned = width in THINNED_WIDTHS and abs(step) in THINNED
-    if rest or not (step in (1, -1) or thinned):
-        step = 0
-    return replace(launch, variant=step)
+    step, rest = divmod(launch.axes[-1].source, launch.width)
+    return replace(launch, variant=step if not rest and is_listed("rows", launch.width, step) else 0)
 
 
-def _planes(launch: Launch, parts: Sequence[Part]) -> Launch | None:
-    """Channels side by side in the source, a target each: one reading for all."""
+def _planes(launch: LaunchPlan, parts: Sequence[Part]) -> LaunchPlan | None:
+    """Channels side by side in the source, one target each: the source is read once for all."""
     channels, width, run = len(launch.parts), launch.width, launch.axes[-1]
-    if len(parts) > MAX_CHANNELS:
-        return None  # the distances of addresses are not known
-    if not (2 <= channels <= MAX_CHANNELS and width in PIXEL_WIDTHS and launch.flat) or any(
-        axis.varies for axis in launch.axes
-    ):
+    if channels < 2 or len(parts) > MAX_CHANNELS or not launch.flat or any(axis.varies for axis in launch.axes):
         return None
-    if abs(run.source) != channels * width or run.counts[0] < VECTOR // width:
+    if abs(run.source) != channels * width or run.counts[0] < VECTOR_BYTES // width:
         return None
     order = sorted(launch.parts, key=lambda i: parts[i].source)
     if any(parts[order[i]].source - parts[order[0]].source != i * width for i in range(channels)):
@@ -59,20 +33,15 @@ def _planes(launch: Launch, parts: Sequence[Part]) -> Launch | None:
     return replace(launch, kind="planes", variant=channels if run.source > 0 else -channels, parts=tuple(order))
 
 
-def _rearranged(launch: Launch, parts: Sequence[Part]) -> Launch | None:
-    """Interleaved channels that stay so, with the pixels or the channels of each turned round."""
-    if len(launch.axes) < 2 or launch.width not in PIXEL_WIDTHS:
+def _rearranged(launch: LaunchPlan, parts: Sequence[Part]) -> LaunchPlan | None:
+    """Interleaved channels that stay so, with the pixels or the channels of each reversed."""
+    if len(launch.axes) < 2:
         return None
     *outer, run, inner = launch.axes
     channels, pixel = inner.counts[0], inner.counts[0] * launch.width
-    if (
-        inner.varies
-        or not 2 <= channels <= MAX_CHANNELS
-        or abs(inner.source) != launch.width
-        or abs(run.source) != pixel
-    ):
+    if inner.varies or channels < 2 or abs(inner.source) != launch.width or abs(run.source) != pixel:
         return None
-    if min(run.counts) < VECTOR // launch.width or not (launch.flat or run.target == pixel):
+    if min(run.counts) < VECTOR_BYTES // launch.width or not (launch.flat or run.target == pixel):
         return None
     backward = run.source < 0
     offset = launch.source_offset - (0 if inner.source > 0 else (channels - 1) * launch.width)
@@ -81,15 +50,15 @@ def _rearranged(launch: Launch, parts: Sequence[Part]) -> Launch | None:
     return replace(launch, kind="rearranged", variant=variant, axes=axes, source_offset=offset)
 
 
-def _tiles(launch: Launch, parts: Sequence[Part]) -> Launch | None:
-    """Source neighbours along another axis than the target's run."""
+def _tiles(launch: LaunchPlan, parts: Sequence[Part]) -> LaunchPlan | None:
+    """A source that is contiguous along another axis than the target's run."""
     *outer, run = launch.axes
-    if abs(run.source) == launch.width or run.varies or run.counts[0] * launch.width < VECTOR:
+    if abs(run.source) == launch.width or run.varies or run.counts[0] * launch.width < VECTOR_BYTES:
         return None
     if any(axis.varies for axis in outer[1:]):
         return None  # the targets' strides would differ by part
     unit = next((k for k, axis in enumerate(outer) if abs(axis.source) == launch.width and not axis.varies), None)
-    if unit is None or outer[unit].counts[0] * launch.width < VECTOR:
+    if unit is None or outer[unit].counts[0] * launch.width < VECTOR_BYTES:
         return None
     axes = _with_target_strides(launch)
     axis, source, target = axes[unit], launch.source_offset, launch.target_offset
@@ -101,7 +70,7 @@ def _tiles(launch: Launch, parts: Sequence[Part]) -> Launch | None:
     return replace(launch, kind="tiles", axes=ordered, flat=False, source_offset=source, target_offset=target)
 
 
-def _with_target_strides(launch: Launch) -> tuple[Axis, ...]:
+def _with_target_strides(launch: LaunchPlan) -> tuple[Axis, ...]:
     if not launch.flat:
         return launch.axes
     axes, stride = [], launch.width

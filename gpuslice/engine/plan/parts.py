@@ -1,9 +1,11 @@
-"""Parts of a copy, and which of them can share a launch."""
+"""The parts of a copy, and which of them can share a launch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
+
+from gpuslice.engine.plan.sources import Kernel
 
 # How many groups a part is tried with.
 _TRIED = 8
@@ -20,7 +22,15 @@ class Part(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """An axis of a launch: ``counts`` has one entry where all parts agree, else one a part; strides are in bytes."""
+    """An axis of a launch.
+
+    Attributes
+    ----------
+    counts : tuple of int
+        One entry if all parts agree, else one per part.
+    source, target : int
+        Byte strides.
+    """
 
     counts: tuple[int, ...]
     source: int
@@ -28,22 +38,18 @@ class Axis(NamedTuple):
 
     @property
     def varies(self) -> bool:
-        """Whether the parts differ along it."""
+        """Whether the parts differ along the axis."""
         return len(self.counts) > 1
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchPlan:
     """A launch without its addresses.
 
     Attributes
     ----------
-    kind : {"rows", "planes", "rearranged", "tiles"}
-    width : int
-        Bytes of an item.
-    variant : int
-        rows: the step between items (0: any stride); planes and rearranged: the channels, negative where pixels go
-        backward; tiles: 0.
+    kind, width, variant
+        The kernel; see `Kernel`.
     axes : tuple of Axis
         Outermost first.
     flat : bool
@@ -64,17 +70,27 @@ class Launch:
     target_offset: int = 0
 
     @property
-    def item_bytes(self) -> int:
-        """Bytes of an item in the target: of a pixel where pixels stay interleaved."""
-        return self.width * (abs(self.variant) if self.kind == "rearranged" else 1)
+    def kernel(self) -> Kernel:
+        """The kernel that moves the items."""
+        return Kernel(self.kind, self.width, self.variant)
 
     @property
     def name(self) -> str:
         """The kernel with its width and variant, such as ``rows<4, -1>``."""
-        return f"{self.kind}<{self.width}, {self.variant}>"
+        return self.kernel.name
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of an item in the target: of a pixel if pixels stay interleaved."""
+        return self.width * (abs(self.variant) if self.kind == "rearranged" else 1)
+
+    @property
+    def part_count(self) -> int:
+        """How many parts have tiles of their own: the channels of planes are read as one part."""
+        return 1 if self.kind == "planes" else len(self.parts)
 
     def counts(self, index: int) -> tuple[int, ...]:
-        """Give the shape of the part at an index of `parts`."""
+        """Return the shape of the part at an index of `parts`."""
         return tuple(axis.counts[index if axis.varies else 0] for axis in self.axes)
 
 
@@ -90,7 +106,7 @@ class Group:
         self.varying: int | None = None
 
     def add(self, index: int, part: Part, flat: bool) -> bool:
-        """Add a part if it fits."""
+        """Add a part and return True if it fits; else return False."""
         if flat != self.flat or len(part.shape) != len(self.strides):
             return False
         differing = [k for k, (n, m) in enumerate(zip(part.shape, self.first.shape, strict=True)) if n != m]
@@ -99,7 +115,7 @@ class Group:
         if not flat and part.target_strides != self.first.target_strides:
             return False
         if not flat and differing and part.target_strides[differing[0]] < 0:
-            return False  # turned round, each part would begin elsewhere
+            return False  # with the axis reversed, each part would begin elsewhere
         given = [stride if n > 1 else None for n, stride in zip(part.shape, part.source_strides, strict=True)]
         for known, stride in zip(self.strides, given, strict=True):
             if None not in (known, stride) and known != stride:
@@ -110,7 +126,7 @@ class Group:
         return True
 
     def axes(self, parts: Sequence[Part]) -> list[Axis]:
-        """Give the axes of all parts together, without those of one item."""
+        """Return the axes that all parts have together, without those of one item."""
         axes = []
         for k, stride in enumerate(self.strides):
             if stride is not None:
@@ -121,12 +137,12 @@ class Group:
 
 
 def groups_of(parts: Sequence[Part], itemsize: int) -> list[Group]:
-    """Put parts together that can share a launch; parts without items are left out."""
+    """Return groups of parts that can share a launch; parts without items are left out."""
     groups: list[Group] = []
     for index, part in enumerate(parts):
         if prod(part.shape):
             flat = _is_flat(part.shape, part.target_strides, itemsize)
-            # The latest groups alone, so that views which have nothing in common cost no more than their number.
+            # Only the latest groups, so that the cost of views with nothing in common grows with their number alone.
             if not any(group.add(index, part, flat) for group in groups[: -_TRIED - 1 : -1]):
                 groups.append(Group(part, flat))
                 groups[-1].add(index, part, flat)

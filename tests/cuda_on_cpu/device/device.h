@@ -1,7 +1,7 @@
 // CUDA's device language as far as kernels/ and CuPy's own kernels use it, for g++: kernels run on a CPU, thread by
 // thread, by block.cpp.
 //
-// What it shows: index arithmetic, permutations, edges, and that every vector access is aligned (it aborts if one is
+// What it shows: index arithmetic, permutations, edges, and that every vector access is aligned (it aborts where one is
 // not). What it cannot show: anything about speed, or whether NVIDIA's compilers take the text.
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "place.h"
 
+#define __CUDACC__
 #define __host__
 #define __device__
 #define __global__
@@ -23,12 +24,6 @@
 #define __align__(bytes) __attribute__((aligned(bytes)))
 // Shared by the threads of a block because blocks run one after the other.
 #define __shared__ static
-
-// Called with the address of each access to global memory, if a program that includes this defines it.
-#ifndef GPUSLICE_ON_LOAD
-#define GPUSLICE_ON_LOAD(address)
-#define GPUSLICE_ON_STORE(address)
-#endif
 
 struct alignas(8) uint2 {
   unsigned x, y;
@@ -62,14 +57,12 @@ inline void __syncthreads() { emulated::barrier(); }
 template <class T>
 inline T __ldg(const T* address) {
   emulated::check_aligned(address);
-  GPUSLICE_ON_LOAD(address);
   return *address;
 }
 
 template <class T>
 inline void __stcs(T* address, T value) {
   emulated::check_aligned(address);
-  GPUSLICE_ON_STORE(address);
   *address = value;
 }
 

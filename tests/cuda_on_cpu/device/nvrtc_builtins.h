@@ -9,7 +9,6 @@
 #include "device.h"
 #include "kernel.h"
 
-#define __CUDACC__
 #define __CUDACC_RTC__
 
 using std::isfinite;

@@ -1,0 +1,179 @@
+"""Compile the kernels for the host: what the build hook of a wheel and ``nox -s kernels`` have in common.
+
+    python gpuslice/engine/host_build.py    compiles in place, in a checkout
+
+Both load this file by its path, before NumPy is installed, so it imports the standard library only.
+"""
+
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+_FLAGS = ["-std=c++20", "-O2", "-fPIC", "-pthread", "-fvisibility=hidden"]
+_LINK = ["-shared", "-static-libstdc++", "-static-libgcc"]
+# Options of the instruction sets that one library holds, by processor. kernels/host.cpp chooses one when it is loaded;
+# the lowest has the byte shuffles that the kernels are made of.
+_SETS = {"x86_64": ["-march=x86-64-v3", "-march=x86-64-v2"]}
+_ERROR_LINES = 12
+
+# The language features that the kernels need, so that what does not compile after this is the kernels' own error.
+_PROBE = """
+#include <cstddef>
+#include <thread>
+#include <utility>
+struct Pair { int a, b; };
+template <Pair P> constexpr int sum = P.a + P.b;
+typedef unsigned char Vector __attribute__((vector_size(16)));
+template <int... I> Vector reversed(Vector v, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(v, v, (15 - I)...);
+}
+extern "C" int probe(Vector* v) {
+  *v = reversed(*v, std::make_integer_sequence<int, 16>{});
+  std::thread([] {}).join();
+  return sum<Pair{1, 2}>;
+}
+"""
+_PROBE_SET = """
+extern "C" int probe() { return __builtin_cpu_supports("x86-64-v2") && __builtin_cpu_supports("x86-64-v3"); }
+"""
+
+
+def _load_sources() -> ModuleType:
+    """Load plan/sources.py by its path: importing gpuslice needs NumPy."""
+    path = Path(__file__).parent / "plan" / "sources.py"
+    spec = importlib.util.spec_from_file_location("gpuslice_sources", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+_SOURCES = _load_sources()
+LIBRARY: str = _SOURCES.LIBRARY
+REASON: str = _SOURCES.REASON
+
+
+class NoCompiler(Exception):
+    """There is no C++ compiler that can compile the kernels; the message says why."""
+
+
+class KernelsDoNotCompile(Exception):
+    """There is a compiler, and it refuses the kernels; the message has its first lines."""
+
+
+def compile_library(kernels: Path, library: Path) -> None:
+    """Compile the kernels of a folder into a library. If that fails, no library is left there, not even an older one.
+
+    Raises
+    ------
+    NoCompiler
+        Neither ``CXX`` nor g++, c++ or clang++ compiles a small C++20 program.
+    KernelsDoNotCompile
+    """
+    library.unlink(missing_ok=True)
+    compiler = find_compiler()
+    digest = _SOURCES.digest_of(kernels)
+    with tempfile.TemporaryDirectory() as scratch:
+        sets = _supported_sets(compiler, Path(scratch))
+        objects = [f"{scratch}/kernels-{i}.o" for i in range(len(sets))]
+        _run_all(
+            [
+                [*compiler, *options, "-c", str(kernels / "host_kernels.cpp"), "-o", made]
+                for options, made in zip(sets, objects, strict=True)
+            ]
+        )
+        define = [f'-DGPUSLICE_DIGEST="{digest}"', *["-DGPUSLICE_SETS"] * (len(sets) > 1)]
+        fresh = f"{scratch}/{LIBRARY}"
+        source = str(kernels / "host.cpp")
+        _run_all([[*compiler, *define, *_LINK, source, *objects, *_words("LDFLAGS"), "-o", fresh]])
+        shutil.copy(fresh, library.with_suffix(".new"))
+    library.with_suffix(".new").replace(library)  # at once: a process that has the old one loaded keeps it
+
+
+def find_compiler() -> list[str]:
+    """Return the command of a C++20 compiler with its options: ``CXX``, else g++, c++ or clang++.
+
+    Raises
+    ------
+    NoCompiler
+    """
+    if sys.platform != "linux":
+        raise NoCompiler(f"the kernels are compiled on Linux only, not on {sys.platform}")
+    chosen = _words("CXX")
+    tried = []
+    for words in [chosen] if chosen else [["g++"], ["c++"], ["clang++"]]:
+        if shutil.which(words[0]) is None:
+            tried.append(f"{words[0]} is not found")
+            continue
+        compiler = [*words, *_FLAGS, *_words("CXXFLAGS")]
+        with tempfile.TemporaryDirectory() as scratch:
+            failed = _probe(compiler, _PROBE, Path(scratch))
+        if failed is None:
+            return compiler
+        tried.append(f"{shlex.join(words)} does not compile a small C++20 program: {failed}")
+    raise NoCompiler("no C++20 compiler: " + "; ".join(tried))
+
+
+def _supported_sets(compiler: Sequence[str], scratch: Path) -> list[list[str]]:
+    """Return the options of each instruction set; one without options if the compiler does not know the sets."""
+    sets = [[option] for option in _SETS.get(platform.machine(), [])]
+    if sets and all(_probe([*compiler, *options], _PROBE_SET, scratch) is None for options in sets):
+        return sets
+    return [[]]
+
+
+def _probe(command: Sequence[str], text: str, scratch: Path) -> str | None:
+    """Return the first line of a compiler's complaint about a small library; None if it makes it."""
+    source = scratch / "probe.cpp"
+    source.write_text(text)
+    made = [*command, *_LINK, str(source), *_words("LDFLAGS"), "-o", str(scratch / "probe.so")]
+    done = subprocess.run(made, capture_output=True, text=True, errors="replace", check=False)
+    return None if done.returncode == 0 else _first_lines(done.stderr, 1)
+
+
+def _run_all(commands: Sequence[Sequence[str]]) -> None:
+    """Run commands at the same time."""
+    running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace") for command in commands]
+    outputs = [process.communicate()[1] for process in running]
+    for process, output in zip(running, outputs, strict=True):
+        if process.returncode:
+            command = shlex.join(map(str, process.args))  # type: ignore[arg-type]
+            raise KernelsDoNotCompile(f"{_first_lines(output, _ERROR_LINES)}\n  by: {command}")
+
+
+def _first_lines(output: str, count: int) -> str:
+    """Return the first error of a compiler and the lines behind it."""
+    lines = output.strip().splitlines() or ["the compiler failed and said nothing"]
+    first = next((i for i, line in enumerate(lines) if "error" in line), 0)
+    return "\n".join(lines[first : first + count])
+
+
+def _words(variable: str) -> list[str]:
+    return shlex.split(os.environ.get(variable, ""))
+
+
+def main() -> int:
+    """Compile the kernels of a checkout in place, and print what went wrong."""
+    package = Path(__file__).resolve().parents[1]
+    try:
+        compile_library(_SOURCES.folder(), package / LIBRARY)
+    except (NoCompiler, KernelsDoNotCompile) as error:
+        print(error, file=sys.stderr)
+        return 1
+    (package / REASON).unlink(missing_ok=True)
+    print(f"compiled {package / LIBRARY}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""The compiled kernels for the host: loaded if they were built here, from the sources that are here."""
+
+import ctypes
+import os
+import struct
+import warnings
+from pathlib import Path
+
+from gpuslice.engine.plan import sources
+
+_FORCED = "GPUSLICE_INSTRUCTION_SET"
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+class _Unusable(Exception):
+    """Why the library is not used."""
+
+
+def load(path: Path) -> tuple[ctypes.CDLL | None, str]:
+    """Return the library at a path, or None and the reason why it is not used."""
+    try:
+        return _loaded(path), ""
+    except _Unusable as error:
+        return None, str(error)
+
+
+def copy(kernel_number: int, parameters: bytes, blocks: int, threads: int) -> None:
+    """Run a launch on up to ``threads`` threads, the calling one among them.
+
+    Parameters
+    ----------
+    kernel_number : int
+        The kernel's position in the list of kernels/shared.h.
+    parameters : bytes
+        As `PackedLaunch.fill` returns them.
+    blocks, threads : int
+
+    Raises
+    ------
+    RuntimeError
+        There is no library, or it has no such kernel. Nothing was copied.
+    """
+    if LIBRARY is None:
+        raise RuntimeError(f"the host kernels are not available: {reason()}")
+    code = LIBRARY.gpuslice_copy(kernel_number, parameters, blocks, threads)
+    if code:
+        known = 0 <= kernel_number < len(sources.KERNELS)
+        name = sources.KERNELS[kernel_number].name if known else f"number {kernel_number}"
+        raise RuntimeError(f"the host library has no kernel {name}; error {code}")
+
+
+def instruction_set() -> str:
+    """Return the name of the instruction set in use; empty if there is no library."""
+    return LIBRARY.gpuslice_instruction_set().decode() if LIBRARY is not None else ""
+
+
+def instruction_sets() -> list[str]:
+    """Return the names of the instruction sets that were compiled, the best one first."""
+    return _compiled_sets(LIBRARY) if LIBRARY is not None else []
+
+
+def reason() -> str:
+    """Return why there are no compiled kernels; empty if there are."""
+    return _REASON
+
+
+def _loaded(path: Path) -> ctypes.CDLL:
+    if not path.exists():
+        raise _Unusable(_reason_of_the_build(path))
+    try:
+        _check_whole(path)
+        library = ctypes.CDLL(str(path))
+        _declare(library)
+    except (OSError, AttributeError) as error:
+        raise _Unusable(f"{path} cannot be loaded: {error}") from error
+    built_from = library.gpuslice_digest().decode()
+    if built_from != sources.digest():
+        text = f"{path} was compiled from other sources ({built_from}) than those of this checkout ({sources.digest()})"
+        warnings.warn(f"{text}; it is not used. Run `nox -s kernels`.", RuntimeWarning, stacklevel=2)
+        raise _Unusable(f"{text}; run `nox -s kernels`")
+    if not library.gpuslice_instruction_set():
+        raise _Unusable(f"the processor has none of the instruction sets {', '.join(_compiled_sets(library))}")
+    _use_forced_set(library)
+    return library
+
+
+def _check_whole(path: Path) -> None:
+    """Raise OSError if the end of a 64-bit ELF file is missing: loading what is left could end the process."""
+    with path.open("rb") as file:
+        start = file.read(64)
+    if start[:5] == b"\x7fELF\x02" and len(start) == 64:
+        (sections,) = struct.unpack_from("<Q", start, 40)  # the table of sections is the last thing in the file
+        size, count = struct.unpack_from("<2H", start, 58)
+        if sections + size * count > path.stat().st_size:
+            raise OSError("its end is missing")
+
+
+def _reason_of_the_build(path: Path) -> str:
+    """Return what the build hook left in place of a library."""
+    try:
+        return path.with_name(sources.REASON).read_text().strip()
+    except OSError:
+        return "they were not built; run `nox -s kernels` in a checkout"
+
+
+def _declare(library: ctypes.CDLL) -> None:
+    """Declare the functions of kernels/host.cpp; AttributeError if one is missing."""
+    library.gpuslice_copy.argtypes = [ctypes.c_uint, ctypes.c_char_p, ctypes.c_ulonglong, ctypes.c_int]
+    library.gpuslice_copy.restype = ctypes.c_int
+    library.gpuslice_instruction_set_at.argtypes = [ctypes.c_uint]
+    library.gpuslice_use_instruction_set.argtypes = [ctypes.c_char_p]
+    library.gpuslice_use_instruction_set.restype = ctypes.c_int
+    for name in ("gpuslice_digest", "gpuslice_instruction_set", "gpuslice_instruction_set_at"):
+        getattr(library, name).restype = ctypes.c_char_p
+
+
+def _compiled_sets(library: ctypes.CDLL) -> list[str]:
+    names: list[str] = []
+    while (name := library.gpuslice_instruction_set_at(len(names))) is not None:
+        names.append(name.decode())
+    return names
+
+
+def _use_forced_set(library: ctypes.CDLL) -> None:
+    """Use the instruction set that the environment names, if it was compiled and the processor has it."""
+    wanted = os.environ.get(_FORCED, "")
+    if wanted and library.gpuslice_use_instruction_set(wanted.encode()):
+        used, compiled = library.gpuslice_instruction_set().decode(), ", ".join(_compiled_sets(library))
+        text = f"{_FORCED}={wanted} is not available: compiled are {compiled}, and the processor may lack some"
+        warnings.warn(f"{text}; {used} is used", RuntimeWarning, stacklevel=2)
+
+
+LIBRARY, _REASON = load(_PACKAGE / sources.LIBRARY)

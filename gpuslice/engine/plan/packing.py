@@ -1,0 +1,100 @@
+"""Launches ready for their addresses: what a plan's cache keeps."""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from gpuslice.engine.plan.layout import Layout, header, tables_behind_addresses
+from gpuslice.engine.plan.parts import Axis, LaunchPlan
+from gpuslice.engine.plan.sources import kernel_number
+from gpuslice.engine.plan.tiling import tiling_of
+from gpuslice.engine.plan.tuning import Tuning
+
+
+@dataclass(frozen=True)
+class PackedLaunch:
+    """A launch ready for its addresses.
+
+    Attributes
+    ----------
+    launch : LaunchPlan
+    kernel_number : int
+        The kernel's position in the list of kernels/shared.h.
+    capacity : int
+        Entries of the tables.
+    blocks : int
+    index_bits : {32, 64}
+    head, tail : bytes
+        What comes before and after the tables of sources and targets.
+    """
+
+    launch: LaunchPlan
+    kernel_number: int
+    capacity: int
+    blocks: int
+    index_bits: int
+    head: bytes
+    tail: bytes
+
+    def fill(self, sources: Sequence[int], targets: Sequence[int]) -> bytes:
+        """Return the parameters for the addresses of all parts of the plan."""
+        launch = self.launch
+        ahead, behind, parts = launch.source_offset, launch.target_offset, launch.parts
+        if self.capacity == 1:  # most calls; nothing else here costs as much as the lists below
+            (part,) = parts
+            return self.head + _PAIR.pack(sources[part] + ahead, targets[part] + behind) + self.tail
+        spare = [0] * (self.capacity - len(parts))
+        source, target = [sources[i] + ahead for i in parts], [targets[i] + behind for i in parts]
+        return self.head + _addresses(2 * self.capacity).pack(*source, *spare, *target, *spare) + self.tail
+
+
+_PAIR = struct.Struct("<2Q")
+
+
+@cache
+def _addresses(count: int) -> struct.Struct:
+    return struct.Struct(f"<{count}Q")
+
+
+def pack(launch: LaunchPlan, layout: Layout, tuning: Tuning, *, stream: bool = False) -> list[PackedLaunch]:
+    """Pack a launch; more parts than a table holds are several launches.
+
+    Parameters
+    ----------
+    launch : LaunchPlan
+    layout : Layout
+    tuning : Tuning
+    stream : bool
+        Whether stores go past the caches.
+
+    Raises
+    ------
+    LookupError
+        The launch asks for a kernel that does not exist.
+    """
+    most = layout.capacities[-1] if layout.capacities else len(launch.parts)
+    return [_pack(chunk, layout, tuning, stream) for chunk in _chunks(launch, most)]
+
+
+def _pack(launch: LaunchPlan, layout: Layout, tuning: Tuning, stream: bool) -> PackedLaunch:
+    tiling = tiling_of(launch, tuning, stream=stream)
+    return PackedLaunch(
+        launch,
+        kernel_number(launch.kernel),
+        layout.capacity(len(launch.parts)),
+        sum(tiling.tiles),
+        layout.index_bits,
+        header(launch, tiling, layout, stream=stream),
+        tables_behind_addresses(launch, tiling, layout),
+    )
+
+
+def _chunks(launch: LaunchPlan, most: int) -> Iterator[LaunchPlan]:
+    if len(launch.parts) <= most:
+        yield launch
+        return
+    for start in range(0, len(launch.parts), most):
+        chunk = slice(start, start + most)
+        axes = tuple(Axis(axis.counts[chunk], *axis[1:]) if axis.varies else axis for axis in launch.axes)
+        yield replace(launch, axes=axes, parts=launch.parts[chunk])

@@ -1,0 +1,166 @@
+"""The kernels' sources: where they are, their digest, and the facts in kernels/shared.h that Python needs.
+
+The build hook loads this file by its path, before NumPy is installed, so it imports the standard library only.
+"""
+
+import re
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+# What the build leaves in the package: the library compiled for the host, or the reason why there is none.
+LIBRARY = "_kernels.so"
+REASON = "_no_kernels.txt"
+
+_SUFFIXES = (".cpp", ".cu", ".cuh", ".h")
+# What shared.h may hold. The struct has no value here; it says how the entries of the list are read.
+_STATEMENT = re.compile(
+    r"constexpr int (?P<number>k\w+) = (?P<value>\d+); ?"
+    r"|constexpr int (?P<array>k\w+)\[\] = \{(?P<values>[\d, ]+)\}; ?"
+    r"|enum Kind \{ ?(?P<kinds>[\w, ]+?) ?\}; ?"
+    r"|(?P<struct>struct Kernel \{ Kind kind; int width; int variant; \}; ?)"
+    r"|constexpr Kernel kKernels\[\] = \{(?P<kernels>[\w{}, -]+)\}; ?"
+)
+_KERNEL = re.compile(r" ?\{(k\w+), (\d+), (-?\d+)\},?")
+
+
+class Kernel(NamedTuple):
+    """A kernel of the list in shared.h.
+
+    Attributes
+    ----------
+    kind : {"rows", "planes", "rearranged", "tiles"}
+    width : int
+        Bytes of an item.
+    variant : int
+        rows: the step between items, or 0 for any stride; planes and rearranged: the channels, negative if pixels go
+        backward; tiles: 0.
+    """
+
+    kind: str
+    width: int
+    variant: int
+
+    @property
+    def name(self) -> str:
+        """The kernel with its width and variant, such as ``rows<4, -1>``."""
+        return f"{self.kind}<{self.width}, {self.variant}>"
+
+
+class Shared(NamedTuple):
+    """The content of shared.h."""
+
+    numbers: dict[str, int]
+    arrays: dict[str, tuple[int, ...]]
+    kernels: tuple[Kernel, ...]
+
+
+def folder() -> Path:
+    """Return the folder of the sources: inside the package in a wheel, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[2]
+    for path in (package / "kernels", package.parent / "kernels"):
+        if (path / "shared.h").is_file():
+            return path
+    raise FileNotFoundError(f"gpuslice has no kernels/ folder in {package} or beside it; is the installation complete?")
+
+
+@cache
+def digest() -> str:
+    """Return a digest of all sources, as 16 hexadecimal digits."""
+    return digest_of(folder())
+
+
+def digest_of(path: Path) -> str:
+    """Return the digest of the sources in a folder."""
+    total = sha256()
+    for file in sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES):
+        content = file.read_bytes()
+        total.update(f"{file.name} {len(content)}\n".encode() + content)
+    return total.hexdigest()[:16]
+
+
+def read_shared(text: str) -> Shared:
+    """Return the facts in the text of shared.h.
+
+    Raises
+    ------
+    ValueError
+        The text holds something that Python cannot read as C++ does, or names a kernel twice.
+    """
+    text = " ".join(re.sub(r"//.*|#pragma once", "", text).split())
+    whole = re.fullmatch(r"namespace gpuslice \{ (.*)\}", text)
+    if whole is None:
+        raise ValueError("kernels/shared.h must hold one namespace gpuslice and nothing else")
+    shared, kinds, kernels, at = Shared({}, {}, ()), [""], list[Kernel](), 0
+    while at < len(whole[1]):
+        found = _STATEMENT.match(whole[1], at)
+        if found is None:
+            raise ValueError(f"kernels/shared.h: gpuslice cannot read {whole[1][at : at + 60]!r}")
+        at = found.end()
+        if found["number"]:
+            shared.numbers[found["number"]] = int(found["value"])
+        elif found["array"]:
+            shared.arrays[found["array"]] = tuple(map(int, found["values"].strip(", ").split(",")))
+        elif found["kinds"]:
+            kinds = found["kinds"].replace(" ", "").split(",")
+        elif found["kernels"]:
+            kernels += _kernels(found["kernels"], kinds)
+    return shared._replace(kernels=tuple(kernels))
+
+
+def _kernels(text: str, kinds: list[str]) -> list[Kernel]:
+    kernels, at = list[Kernel](), 0
+    while text[at:].strip():
+        found = _KERNEL.match(text, at)
+        if found is None or found[1] not in kinds:
+            raise ValueError(f"kernels/shared.h: no kernel is {text[at : at + 30].strip()!r}")
+        kernel = Kernel(found[1].removeprefix("k").lower(), int(found[2]), int(found[3]))
+        if kernel in kernels:
+            raise ValueError(f"kernels/shared.h lists {kernel.name} twice")
+        kernels.append(kernel)
+        at = found.end()
+    return kernels
+
+
+def kernel_number(kernel: Kernel) -> int:
+    """Return the position of a kernel in the list, by which the host library is asked for it.
+
+    Raises
+    ------
+    LookupError
+        There is no such kernel.
+    """
+    try:
+        return _NUMBERS[kernel]
+    except KeyError:
+        raise LookupError(f"there is no kernel {kernel.name}: kernels/shared.h does not list it") from None
+
+
+def is_listed(kind: str, width: int, variant: int) -> bool:
+    """Tell whether there is a kernel."""
+    return Kernel(kind, width, variant) in _NUMBERS
+
+
+_SHARED = read_shared((folder() / "shared.h").read_text())
+_NUMBERS = {kernel: number for number, kernel in enumerate(_SHARED.kernels)}
+
+KERNELS = _SHARED.kernels
+VECTOR_BYTES = _SHARED.numbers["kVectorBytes"]
+LINE_BYTES = _SHARED.numbers["kLineBytes"]
+MAX_RANK = _SHARED.numbers["kMaxRank"]
+CUDA_THREADS = _SHARED.numbers["kCudaThreads"]
+# By the bits of an index: bytes before the tables of a launch's parameters, and the tables' sizes on CUDA.
+HEADER_BYTES = {32: _SHARED.numbers["kHeaderBytes32"], 64: _SHARED.numbers["kHeaderBytes64"]}
+CUDA_CAPACITIES = {32: _SHARED.arrays["kCapacities32"], 64: _SHARED.arrays["kCapacities64"]}
+
+
+def _sides(executor: str) -> dict[int, tuple[int, int]]:
+    names = ("kWidths", f"k{executor}TileUnits", f"k{executor}TileRuns")
+    widths, units, runs = (_SHARED.arrays[name] for name in names)
+    return {width: (unit, run) for width, unit, run in zip(widths, units, runs, strict=True)}
+
+
+# By width, the items of a tile along the axis on which the source is contiguous, and the target.
+HOST_TILE_SIDES = _sides("Host")
+CUDA_TILE_SIDES = _sides("Cuda")

@@ -1,0 +1,67 @@
+"""How a launch is divided into tiles, one per block."""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from math import gcd, prod
+from typing import NamedTuple
+
+from gpuslice.engine.plan.parts import LaunchPlan
+from gpuslice.engine.plan.sources import LINE_BYTES, VECTOR_BYTES
+from gpuslice.engine.plan.tuning import Tuning
+
+# Targets seldom begin at a cache line, so each tile of a part writes two lines in part, and those cost most.
+_LEAST_BYTES = 1 << 10
+
+
+class Tiling(NamedTuple):
+    """The tiles of a launch.
+
+    Attributes
+    ----------
+    tile : int
+        Items of a tile, or if parts take turns, entries of axis 0. The tiles kernel does not use it.
+    by_tile : bool
+        Whether the parts take turns tile by tile.
+    tiles : sequence of int
+        How many tiles each part has.
+    """
+
+    tile: int
+    by_tile: bool
+    tiles: Sequence[int]
+
+    def starts(self) -> Iterator[int]:
+        """Yield the number of the first tile of each part."""
+        return accumulate(self.tiles[:-1], initial=0)
+
+
+def tiling_of(launch: LaunchPlan, tuning: Tuning, *, stream: bool) -> Tiling:
+    """Divide a launch into tiles; ``stream`` says whether stores go past the caches."""
+    shapes = [launch.counts(i) for i in range(launch.part_count)]
+    if launch.kind == "tiles":
+        return Tiling(0, False, _squares(launch.width, shapes, tuning, stream))
+    item, apart = launch.item_bytes, abs(launch.axes[-1].source) > launch.item_bytes
+    inner = [prod(shape[1:]) * item for shape in shapes]
+    short = apart or max(shape[-1] for shape in shapes) * item <= tuning.short_run
+    alike = len(shapes) > 1 and (apart or len(launch.axes) > 1) and not launch.axes[0].varies
+    if alike and short and max(inner) <= tuning.tile_bytes:
+        most = min(tuning.shared_bytes // sum(inner), tuning.part_bytes // max(inner))
+        least = min(_LEAST_BYTES // max(inner), 4 * tuning.shared_bytes // sum(inner))
+        unit = max(VECTOR_BYTES // gcd(VECTOR_BYTES, size) for size in inner)
+        tile = _multiple(max(most, least), unit)
+        return Tiling(tile, True, [-(-shapes[0][0] // tile)] * len(shapes))
+    tile = _multiple(tuning.tile_bytes // item, VECTOR_BYTES)
+    return Tiling(tile, False, [-(-prod(shape) // tile) for shape in shapes])
+
+
+def _squares(width: int, shapes: Sequence[Sequence[int]], tuning: Tuning, stream: bool) -> list[int]:
+    """Return how many tiles of the tiles kernel each part has."""
+    # Tiles of streamed targets begin at cache lines, and the plan does not know where in a line an array begins.
+    ahead = LINE_BYTES // width - 1 if stream else 0
+    unit, run = tuning.tile_sides[width]
+    return [prod(outer) * -(-(ahead + units) // unit) * -(-(ahead + runs) // run) for *outer, units, runs in shapes]
+
+
+def _multiple(most: int, unit: int) -> int:
+    """Return the largest multiple of a unit up to ``most``, so that tiles begin at whole vectors; else ``most``."""
+    return max(1, most - most % unit if most >= unit else most)

@@ -1,0 +1,33 @@
+"""How large the tiles of a launch are, per executor. These numbers change the speed, never the result."""
+
+from dataclasses import dataclass
+
+from gpuslice.engine.plan.sources import CUDA_TILE_SIDES, HOST_TILE_SIDES
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The sizes of tiles.
+
+    Attributes
+    ----------
+    tile_bytes : int
+        Bytes of target that a block moves, about.
+    tile_sides : dict of int to (int, int)
+        Items of a tile of the tiles kernel, by width: along the axis on which the source is contiguous, and along the
+        axis on which the target is.
+    short_run, shared_bytes, part_bytes : int
+        Parts whose runs have at most ``short_run`` bytes in the source take turns, tile by tile, so that those which
+        share source rows read them while they are cached. Then the tiles of all parts together move about
+        ``shared_bytes``, and that of each part at most ``part_bytes``.
+    """
+
+    tile_bytes: int
+    tile_sides: dict[int, tuple[int, int]]
+    short_run: int
+    shared_bytes: int
+    part_bytes: int = 1 << 14
+
+
+HOST = Tuning(1 << 16, HOST_TILE_SIDES, short_run=1 << 12, shared_bytes=1 << 15, part_bytes=1 << 17)
+CUDA = Tuning(1 << 14, CUDA_TILE_SIDES, short_run=1 << 9, shared_bytes=1 << 22)

@@ -1,0 +1,133 @@
+// The CUDA executor's vectors: 16 bytes in four registers, and what can be done with them.
+//
+// Sources are never written by the kernel that reads them, so vectors come through the read-only path (ld.global.nc).
+// Targets are stored with the hint "cs" (cache streaming): nobody reads them again soon.
+#pragma once
+
+#include "config.h"
+
+namespace gpuslice {
+inline namespace GPUSLICE_SET {
+
+using Vector128 = uint4;
+
+GPUSLICE_INLINE bool is_aligned(const char* address) {
+  return reinterpret_cast<unsigned long long>(address) % kVectorBytes == 0;
+}
+
+// Load 16 bytes from an address that is aligned to 16.
+GPUSLICE_INLINE Vector128 load128_aligned(const char* source) {
+  return __ldg(reinterpret_cast<const Vector128*>(source));
+}
+
+// Store 16 bytes to an address that is aligned to 16, with the hint that they are not read again soon.
+GPUSLICE_INLINE void store128cs(char* target, Vector128 v) { __stcs(reinterpret_cast<Vector128*>(target), v); }
+
+GPUSLICE_INLINE Vector128 shifted(unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned bits) {
+  return make_uint4(__funnelshift_r(a, b, bits), __funnelshift_r(b, c, bits), __funnelshift_r(c, d, bits),
+                    __funnelshift_r(d, e, bits));
+}
+
+// The 16 bytes from an offset on in two vectors: of their 8 words 5 that are shifted into 4.
+GPUSLICE_INLINE Vector128 spliced(Vector128 a, Vector128 b, unsigned offset) {
+  const unsigned bits = offset % 4 * 8;
+  switch (offset / 4) {
+    case 0:
+      return shifted(a.x, a.y, a.z, a.w, b.x, bits);
+    case 1:
+      return shifted(a.y, a.z, a.w, b.x, b.y, bits);
+    case 2:
+      return shifted(a.z, a.w, b.x, b.y, b.z, bits);
+    default:
+      return shifted(a.w, b.x, b.y, b.z, b.w, bits);
+  }
+}
+
+// Load 16 bytes from any address. A misaligned load reads the two aligned vectors that hold the 16 bytes: up to 15
+// bytes before `source` and up to 15 behind `source + 16`, which the caller must know to be readable; see readable() in
+// cuda_walk.cuh. An aligned load reads nothing beside.
+GPUSLICE_INLINE Vector128 load128(const char* source) {
+  const unsigned offset = static_cast<unsigned>(reinterpret_cast<unsigned long long>(source) % kVectorBytes);
+  if (offset == 0) return load128_aligned(source);
+  const Vector128 a = load128_aligned(source - offset), b = load128_aligned(source - offset + kVectorBytes);
+  return spliced(a, b, offset);
+}
+
+template <int Width>
+struct ItemOf;
+template <>
+struct ItemOf<1> {
+  using type = unsigned char;
+};
+template <>
+struct ItemOf<2> {
+  using type = unsigned short;
+};
+template <>
+struct ItemOf<4> {
+  using type = unsigned;
+};
+template <>
+struct ItemOf<8> {
+  using type = uint2;
+};
+template <>
+struct ItemOf<16> {
+  using type = uint4;
+};
+
+// Copy one item, between addresses that are aligned to it, in global or shared memory.
+template <int Width>
+GPUSLICE_INLINE void copy_item(char* target, const char* source) {
+  using Item = typename ItemOf<Width>::type;
+  *reinterpret_cast<Item*>(target) = *reinterpret_cast<const Item*>(source);
+}
+
+// A vector of items that lie `stride` bytes apart.
+template <int Width>
+GPUSLICE_INLINE Vector128 gather(const char* source, long long stride) {
+  using Item = typename ItemOf<Width>::type;
+  const auto read = [&](int i) { return *reinterpret_cast<const Item*>(source + i * stride); };
+  if constexpr (Width == 16) {
+    return read(0);
+  } else if constexpr (Width == 8) {
+    const Item a = read(0), b = read(1);
+    return make_uint4(a.x, a.y, b.x, b.y);
+  } else {
+    unsigned word[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int i = 0; i < kVectorBytes / Width; ++i)
+      word[i * Width / 4] |= static_cast<unsigned>(read(i)) << (i * Width % 4 * 8);
+    return make_uint4(word[0], word[1], word[2], word[3]);
+  }
+}
+
+// Vectors made of the bytes of other vectors, as Map::from() says.
+template <class Map, int In, int Out>
+GPUSLICE_INLINE void permute(const Vector128 (&in)[In], Vector128 (&out)[Out]) {
+  unsigned from[4 * In], to[4 * Out];
+#pragma unroll
+  for (int i = 0; i < In; ++i) {
+    from[4 * i] = in[i].x;
+    from[4 * i + 1] = in[i].y;
+    from[4 * i + 2] = in[i].z;
+    from[4 * i + 3] = in[i].w;
+  }
+#pragma unroll
+  for (int i = 0; i < 4 * Out; ++i) {
+    // A permute takes two words: two bytes each, then the two halves. A word that stays whole costs nothing.
+    const int a = Map::from(4 * i), b = Map::from(4 * i + 1), c = Map::from(4 * i + 2), d = Map::from(4 * i + 3);
+    if (a % 4 == 0 && b == a + 1 && c == a + 2 && d == a + 3) {
+      to[i] = from[a / 4];
+    } else {
+      const unsigned low = __byte_perm(from[a / 4], from[b / 4], a % 4 | (4 + b % 4) << 4);
+      const unsigned high = __byte_perm(from[c / 4], from[d / 4], c % 4 | (4 + d % 4) << 4);
+      to[i] = __byte_perm(low, high, 0x5410);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < Out; ++i) out[i] = make_uint4(to[4 * i], to[4 * i + 1], to[4 * i + 2], to[4 * i + 3]);
+}
+
+}  // namespace GPUSLICE_SET
+}  // namespace gpuslice

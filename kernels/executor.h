@@ -1,0 +1,21 @@
+// The executor of this translation unit: 16-byte vectors, single items, and the tiles kernel's way through memory.
+//
+// Both executors provide the same names:
+//   Vector128                      16 bytes in registers
+//   load128(source)                from any address
+//   gather<Width>(source, stride)  a vector of items that lie `stride` bytes apart
+//   permute<Map>(in, out)          vectors made of the bytes of other vectors; see permute.cuh
+//   copy_item<Width>(target, source)
+//   TileShape<Width>, move_tile<Width>(...)  what tiles.cuh needs
+// Stores are named by their cache hint, and only the executor's own code stores: a kernel says where vectors go.
+#pragma once
+
+#include "config.h"
+
+#if GPUSLICE_CUDA
+#include "cuda_tiles.cuh"
+#include "cuda_vector.cuh"
+#else
+#include "host_tiles.h"
+#include "host_vector.h"
+#endif

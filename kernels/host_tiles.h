@@ -1,0 +1,102 @@
+// How a host thread moves a tile of the tiles kernel: squares of vectors are transposed in registers, on the way from
+// the source to memory of the thread's own, from which each row of the target is written at once.
+//
+// One thread's job: a tile. Limits: none on addresses; with `stream`, target rows begin at multiples of 16 bytes.
+// A tile is 16 KiB, which the first cache holds twice, and covers whole cache lines of source and target.
+#pragma once
+
+#include "config.h"
+#include "host_vector.h"
+
+namespace gpuslice {
+inline namespace GPUSLICE_SET {
+
+template <int Width>
+struct TileShape {
+  static constexpr unsigned kRun = kHostTileRuns[width_index(Width)];    // items along the target's contiguous axis
+  static constexpr unsigned kUnit = kHostTileUnits[width_index(Width)];  // items along the source's
+  static constexpr bool kAtLines = true;
+  static constexpr unsigned kPitch = kRun * Width + 32;  // the padding keeps a column out of one set of the cache
+  static constexpr unsigned kMemory = kUnit * kPitch;
+};
+
+// The items of half a vector from byte First on and those of another vector, in turns.
+template <int Width, int First, int... I>
+GPUSLICE_INLINE Vector128 interleaved(Vector128 a, Vector128 b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, (I / Width % 2 * kVectorBytes + First + I / Width / 2 * Width + I % Width)...);
+}
+
+// Rows become columns: the upper half of the rows is interleaved with the lower one, as often as it can be halved.
+template <int Width, unsigned Items>
+GPUSLICE_INLINE void transpose(Vector128 (&square)[Items]) {
+  constexpr auto kBytes = std::make_integer_sequence<int, kVectorBytes>{};
+#pragma GCC unroll 4
+  for (unsigned done = 1; done < Items; done *= 2) {
+    Vector128 next[Items];
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < Items / 2; ++i) {
+      next[2 * i] = interleaved<Width, 0>(square[i], square[i + Items / 2], kBytes);
+      next[2 * i + 1] = interleaved<Width, kVectorBytes / 2>(square[i], square[i + Items / 2], kBytes);
+    }
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < Items; ++i) square[i] = next[i];
+  }
+}
+
+// Copy a row of a tile to its target. memcpy becomes `rep movs`, which writes whole lines without reading them first.
+GPUSLICE_INLINE void copy_row(char* target, const char* source, unsigned bytes, bool stream) {
+  if (!stream) {
+    memcpy(target, source, bytes);
+    return;
+  }
+  constexpr int kAtOnce = kStreamBytes / kVectorBytes;
+  unsigned at = 0;
+  if (reinterpret_cast<uintptr_t>(target) % kStreamBytes && bytes >= kVectorBytes) {
+    store128cs(target, load128(source));
+    at = kVectorBytes;
+  }
+  for (; bytes - at >= kStreamBytes; at += kStreamBytes) {
+    Vector128 v[kAtOnce];
+    for (int i = 0; i < kAtOnce; ++i) v[i] = load128(source + at + i * kVectorBytes);
+    store_cs(target + at, v);
+  }
+  for (; bytes - at >= kVectorBytes; at += kVectorBytes) store128cs(target + at, load128(source + at));
+  memcpy(target + at, source + at, bytes - at);
+}
+
+// Move a tile of `run` by `unit` items; both addresses are those of its first item.
+template <int Width>
+GPUSLICE_INLINE void move_tile(const char* source, long long read_pitch, char* target, long long write_pitch,
+                               unsigned run, unsigned unit, bool stream, char* memory) {
+  using Shape = TileShape<Width>;
+  constexpr unsigned kItems = kVectorBytes / Width;
+  if (run < kItems || unit < kItems) {
+    for (unsigned u = 0; u < unit; ++u)
+      for (unsigned r = 0; r < run; ++r)
+        copy_item<Width>(target + u * write_pitch + r * Width, source + r * read_pitch + u * Width);
+    return;
+  }
+  // If a side is no whole number of squares, its last squares overlap the ones before.
+  for (unsigned r = 0; r < run; r += kItems) {
+    const unsigned row = r + kItems <= run ? r : run - kItems;
+    for (unsigned i = 0; i < kItems; ++i)
+      for (unsigned line = 0; line < Shape::kUnit * Width; line += kLineBytes)
+        prefetch(source + (row + i) * read_pitch, unit * Width + line);  // the next tile's
+    for (unsigned u = 0; u < unit; u += kItems) {
+      const unsigned column = u + kItems <= unit ? u : unit - kItems;
+      const char* read = source + row * read_pitch + column * Width;
+      char* written = memory + column * Shape::kPitch + row * Width;
+      Vector128 square[kItems];
+#pragma GCC unroll 16
+      for (unsigned i = 0; i < kItems; ++i, read += read_pitch) square[i] = load128(read);
+      transpose<Width>(square);
+#pragma GCC unroll 16
+      for (unsigned i = 0; i < kItems; ++i, written += Shape::kPitch) store128(written, square[i]);
+    }
+  }
+  for (unsigned u = 0; u < unit; ++u)
+    copy_row(target + u * write_pitch, memory + u * Shape::kPitch, run * Width, stream);
+}
+
+}  // namespace GPUSLICE_SET
+}  // namespace gpuslice

@@ -1,0 +1,151 @@
+// The host executor's vectors: 16 bytes of the compiler's vector type, and what can be done with them.
+//
+// A vector is 16 bytes for every instruction set. Wider registers serve streaming stores only: what the kernels do is
+// bound by memory, and 16 bytes are what SSE, AVX and NEON shuffle in one instruction.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include "config.h"
+
+namespace gpuslice {
+inline namespace GPUSLICE_SET {
+
+typedef unsigned char Vector128 __attribute__((vector_size(kVectorBytes)));
+
+// Load 16 bytes from any address; nothing is read beside them.
+GPUSLICE_INLINE Vector128 load128(const char* source) {
+  Vector128 v;
+  memcpy(&v, source, sizeof v);
+  return v;
+}
+
+// Store 16 bytes to any address.
+GPUSLICE_INLINE void store128(char* target, Vector128 v) { memcpy(target, &v, sizeof v); }
+
+// Store 16 bytes past the caches, to an address that is aligned to 16. Processors that can't store through the caches.
+GPUSLICE_INLINE void store128cs(char* target, Vector128 v) {
+#if defined(__SSE2__)
+  _mm_stream_si128(reinterpret_cast<__m128i*>(target), reinterpret_cast<__m128i>(v));
+#else
+  store128(target, v);
+#endif
+}
+
+// Bytes of the widest store past the caches. Two of them fill a cache line. With four, written to several places in
+// turns, some went to memory before their line was whole.
+#if defined(__AVX__)
+constexpr int kStreamBytes = 32;
+#else
+constexpr int kStreamBytes = kVectorBytes;
+#endif
+
+// Store neighbours past the caches. If Count is even, the address is aligned to kStreamBytes.
+template <int Count>
+GPUSLICE_INLINE void store_cs(char* target, const Vector128 (&v)[Count]) {
+#if defined(__AVX__)
+  if constexpr (Count % 2 == 0) {
+#pragma GCC unroll 4
+    for (int i = 0; i < Count; i += 2) {
+      const __m256i pair = _mm256_set_m128i(reinterpret_cast<__m128i>(v[i + 1]), reinterpret_cast<__m128i>(v[i]));
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(target + i * kVectorBytes), pair);
+    }
+    return;
+  }
+#endif
+#pragma GCC unroll 8
+  for (int i = 0; i < Count; ++i) store128cs(target + i * kVectorBytes, v[i]);
+}
+
+// Store neighbours, past the caches if Stream.
+template <bool Stream, int Count>
+GPUSLICE_INLINE void store(char* target, const Vector128 (&v)[Count]) {
+  if constexpr (Stream) return store_cs(target, v);
+#pragma GCC unroll 8
+  for (int i = 0; i < Count; ++i) store128(target + i * kVectorBytes, v[i]);
+}
+
+// Store one or an even number of neighbours; past the caches the address is aligned to 16, not always to kStreamBytes.
+template <bool Stream, int Count>
+GPUSLICE_INLINE void store_from_any_vector(char* target, const Vector128 (&v)[Count]) {
+  if (!Stream || Count == 1 || reinterpret_cast<uintptr_t>(target) % kStreamBytes == 0) return store<Stream>(target, v);
+  store128cs(target, v[0]);
+  if constexpr (Count > 2) {
+    Vector128 inner[Count - 2];
+#pragma GCC unroll 8
+    for (int i = 0; i < Count - 2; ++i) inner[i] = v[i + 1];
+    store_cs(target + kVectorBytes, inner);
+  }
+  store128cs(target + (Count - 1) * kVectorBytes, v[Count - 1]);
+}
+
+template <int Width>
+GPUSLICE_INLINE void copy_item(char* target, const char* source) {
+  memcpy(target, source, Width);
+}
+
+// Fetch the cache line that lies `distance` bytes from an address. It may lie outside of the array.
+GPUSLICE_INLINE void prefetch(const char* address, long long distance) {
+  __builtin_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(address) + distance));
+}
+
+template <class Item, int... I>
+GPUSLICE_INLINE Vector128 gathered(const char* source, long long stride, std::integer_sequence<int, I...>) {
+  typedef Item Items __attribute__((vector_size(kVectorBytes)));
+  const auto read = [&](int i) {
+    Item item;
+    memcpy(&item, source + i * stride, sizeof item);
+    return item;
+  };
+  return reinterpret_cast<Vector128>(Items{read(I)...});
+}
+
+// A vector of items that lie `stride` bytes apart, put together in registers: a vector that is loaded right after the
+// stores of its items would wait for them.
+template <int Width>
+GPUSLICE_INLINE Vector128 gather(const char* source, long long stride) {
+  if constexpr (Width == 16) return load128(source);
+  if constexpr (Width == 8) return gathered<uint64_t>(source, stride, std::make_integer_sequence<int, 2>{});
+  if constexpr (Width == 4) return gathered<uint32_t>(source, stride, std::make_integer_sequence<int, 4>{});
+  if constexpr (Width == 2) return gathered<uint16_t>(source, stride, std::make_integer_sequence<int, 8>{});
+  if constexpr (Width == 1) return gathered<uint8_t>(source, stride, std::make_integer_sequence<int, 16>{});
+}
+
+// A permutation folds the vectors read into one vector of the result, one after the other. Return which of the 32 bytes
+// of two vectors becomes byte `to` if Map wants byte `from`: in the first round the two are the first two vectors read,
+// later the result so far, in which the byte may be in place already or be missing yet, and the next vector read.
+constexpr int folded_from(int round, int from, int to) {
+  if (round == 0) return from < 2 * kVectorBytes ? from : to;
+  const int next = from - (round + 1) * kVectorBytes;
+  return next >= 0 && next < kVectorBytes ? kVectorBytes + next : to;
+}
+
+template <class Map, int Byte, int Round, int... I>
+GPUSLICE_INLINE Vector128 folded(Vector128 before, Vector128 next, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(before, next, folded_from(Round, Map::from(Byte + I), I)...);
+}
+
+template <class Map, int Byte, int Round, int In>
+GPUSLICE_INLINE Vector128 folded_all(Vector128 before, const Vector128 (&in)[In]) {
+  const Vector128 now =
+      folded<Map, Byte, Round>(before, in[In > 1 ? Round + 1 : 0], std::make_integer_sequence<int, 16>{});
+  if constexpr (Round + 2 < In)
+    return folded_all<Map, Byte, Round + 1>(now, in);
+  else
+    return now;
+}
+
+template <class Map, int Out = 0, int In, int Count>
+GPUSLICE_INLINE void permute(const Vector128 (&in)[In], Vector128 (&out)[Count]) {
+  out[Out] = folded_all<Map, Out * kVectorBytes, 0>(in[0], in);
+  if constexpr (Out + 1 < Count) permute<Map, Out + 1>(in, out);
+}
+
+}  // namespace GPUSLICE_SET
+}  // namespace gpuslice
