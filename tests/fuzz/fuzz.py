@@ -27,6 +27,9 @@ from gpuslice.engine.plan.sources import CUDA_CAPACITIES, KERNELS, is_listed, ke
 ITEMSIZES = [1, 1, 1, 2, 2, 4, 4, 8, 16, 3, 5, 6, 12, 24, 48]
 # Around every vector and tile boundary.
 EDGES = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257]
+# Forms of the sources of a plan, and the forms that give kinds of kernels which are rare otherwise.
+FORMS = ["one", "one", "split", "split", "many", "channels", "mixed", "transposed", "long"]
+FORMS_FOR = {"tiles": ["transposed"], "planes": ["channels"]}
 POISON = 0xA5
 LARGEST_SPAN = 1 << 20
 NORESERVE = 0x4000  # Linux's MAP_NORESERVE, which Python does not name
@@ -49,6 +52,7 @@ class Fuzz:
 
     def __init__(self, folder, seed, only=()):
         self.only = only
+        self.forms = [form for kind in only for form in FORMS_FOR.get(kind, FORMS)] or FORMS
         self.random = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
         self.cuda = ctypes.CDLL(str(Path(folder) / "emulate.so"))
@@ -93,7 +97,7 @@ class Fuzz:
 
     def parts(self, itemsize):
         """Draw the sources of parts: one view, the pieces of a split, channels, or views with nothing in common."""
-        form = self.random.choice(["one", "one", "split", "split", "many", "channels", "mixed", "transposed", "long"])
+        form = self.random.choice(self.forms)
         shape = self.shape(6000 if form == "many" and self.random.random() < 0.1 else 2000)
         if form == "transposed":
             shape = [self.random.choice(EDGES[8:]), self.random.choice(EDGES[8:18])]
