@@ -1,7 +1,7 @@
 // The host's kernels for one instruction set. This file is compiled once per set, with the set's flags.
 
 #include "host.h"
-#include "host_walk.h"
+#include "host_runs.h"
 #include "pixels.cuh"
 #include "rows.cuh"
 #include "tiles.cuh"

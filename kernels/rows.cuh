@@ -2,7 +2,7 @@
 //
 // One thread's job: read |Step| whole vectors of a run (Step 0: gather one), reverse or thin them in registers, and
 // name the place of the one vector that they become. Which vectors a thread takes is the executor's decision
-// (cuda_walk.cuh, host_walk.h). Limits: any step is correct for Width < 16; |Step| > 1 needs registers for |Step|
+// (cuda_walk.cuh, host_runs.h). Limits: any step is correct for Width < 16; |Step| > 1 needs registers for |Step|
 // vectors. Launch shape: one block per tile.
 #pragma once
 

@@ -59,7 +59,7 @@ def closing(text, start, pair):
 
 
 def set_body(text, function, statements):
-    """Give a function another body."""
+    """Replace the body of a function."""
     start, end = body(text, function)
     return f"{text[:start]} {statements} {text[end:]}"
 

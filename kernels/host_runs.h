@@ -1,0 +1,215 @@
+// How one host thread moves runs, a cache line at a time: the inner loops, which are compiled once per kernel.
+//
+// One thread's job: the runs that Walk found. A run that goes backward is moved from its end.
+// Limits: none on addresses. With streaming stores, what lies before the first aligned vector of a run goes item by
+// item.
+#pragma once
+
+#include "geometry.cuh"
+#include "host_vector.h"
+#include "host_walk.h"
+
+namespace gpuslice {
+inline namespace GPUSLICE_SET {
+
+template <class Body>
+class HostWalk final : public Walk {
+ public:
+  // Planes write to several places in turns, which goes slower past the caches.
+  HostWalk(const Body& body, const Header<HostIndex>& header)
+      : Walk(header, {Body::kWidth, Body::kStride, Body::kOneTarget}), body_(body) {}
+
+ private:
+  static constexpr bool kBackward = Body::kStride < 0;
+  static constexpr HostStride kTargetStep = Body::kItems * Body::kWidth;
+  // Vectors' worth of items that read a cache line, or if items are gathered, write one.
+  static constexpr int kLine = Body::kRead == 0 ? 4 : Body::kRead > 2 ? 1 : 4 / Body::kRead;
+  // And those in kAhead bytes.
+  static constexpr HostIndex kAtEnd = Body::kRead ? kAhead / (Body::kRead * kVectorBytes) : 0;
+
+  GPUSLICE_INLINE HostStride stride() const { return Body::kStride ? Body::kStride : stride_; }
+
+  void move_runs(const char* source, char* target, HostIndex runs, HostIndex items, HostIndex room) override {
+    if constexpr (Body::kOneTarget)
+      if (stream_) return move_runs_as<true>(source, target, runs, items, room);
+    move_runs_as<false>(source, target, runs, items, room);
+  }
+
+  template <bool Stream>
+  GPUSLICE_INLINE void move_runs_as(const char* source, char* target, HostIndex runs, HostIndex items, HostIndex room) {
+    // A copy, since what is stored through a pointer to char might change any member.
+    const Body body = body_;
+    const HostStride pitch = pitch_, target_pitch = target_pitch_;
+    const bool flat = header_.flat;
+    // Whether all runs are whole vectors that can be stored.
+    const bool whole = Body::kDense && items % Body::kItems == 0 &&
+                       (!Stream || (offset(target) == 0 && (runs == 1 || target_pitch % kVectorBytes == 0)));
+    if constexpr (Body::kDense && Body::kWritten == 1)
+      if (whole) {
+        const HostIndex vectors = items / Body::kItems;
+        if (vectors == 1) return move_short_runs<Stream, 1>(body, source, target, runs);
+        if (vectors == 2) return move_short_runs<Stream, 2>(body, source, target, runs);
+        if (vectors == 4) return move_short_runs<Stream, 4>(body, source, target, runs);
+        if (vectors == 8) return move_short_runs<Stream, 8>(body, source, target, runs);
+      }
+    for (; runs; --runs, source += pitch, target += target_pitch) {
+      const char* from = source;
+      char* to = target;
+      HostIndex vectors = items / Body::kItems, rest = 0;
+      if (!whole) {
+        HostIndex count = items, left = room;
+        if constexpr (Stream) {
+          if (!flat) edge_from_ = offset(to);
+          for (; count && offset(to); --count, --left) stage(from, to);
+        }
+        vectors = count / Body::kItems;
+        if constexpr (!Body::kDense && Body::kRead > 0) {
+          // The bytes behind the last item of a run are not read, so the last vector may have to go item by item.
+          const HostIndex readable = (left - 1) / Body::kItems;
+          if (vectors > readable) vectors = readable;
+        }
+        rest = count - vectors * Body::kItems;
+      }
+      if constexpr (Body::kWritten == 1)
+        move_vectors<Stream>(body, from, to, vectors);
+      else
+        move_many<Stream>(from, to, vectors);
+      if (whole) continue;
+      from += static_cast<HostStride>(vectors * Body::kItems) * stride();
+      to += vectors * kTargetStep;
+      if (rest) move_rest<Stream>(body, from, to, rest, vectors);
+      if (Stream && !flat) finish(to + rest * Body::kWidth);
+    }
+  }
+
+  template <bool Stream, int Vectors>
+  GPUSLICE_INLINE void move_short_runs(const Body& body, const char* source, char* target, HostIndex runs) const {
+    constexpr HostStride kStep = Body::kItems * Body::kStride;
+    const HostStride ahead = ahead_, pitch = pitch_, target_pitch = target_pitch_;
+    for (; runs; --runs, source += pitch, target += target_pitch) {
+      for (int i = 0; i < Vectors; i += 4) prefetch(source + i * kStep, ahead);
+      Vector128 vector[Vectors];
+#pragma GCC unroll 8
+      for (int i = 0; i < Vectors; ++i) vector[i] = body.load(source + i * kStep, Body::kStride).vector[0];
+      store_from_any_vector<Stream>(target, vector);
+    }
+  }
+
+  // Of its own, so that the many masks of a permutation of several vectors stay in registers.
+  template <bool Stream>
+  GPUSLICE_OUTLINE void move_many(const char* source, char* target, HostIndex vectors) const {
+    const Body body = body_;
+    move_vectors<Stream>(body, source, target, vectors);
+  }
+
+  // Runs that go backward are moved from their end, so that all reading goes up, as the hardware expects.
+  template <bool Stream>
+  GPUSLICE_INLINE void move_vectors(const Body& body, const char* source, char* target, HostIndex vectors) const {
+    const HostStride step = static_cast<HostStride>(Body::kItems) * stride();
+    const HostStride ahead = ahead_, ahead_at_end = ahead_at_end_;
+    if constexpr (kBackward) {
+      source += static_cast<HostStride>(vectors - 1) * step;
+      target += static_cast<HostStride>(vectors - 1) * kTargetStep;
+    }
+    if constexpr (Stream && Body::kWritten == 1 && kLine > 1) {
+      const char* edge = kBackward ? target + kTargetStep : target;
+      if (vectors && reinterpret_cast<uintptr_t>(edge) % kStreamBytes) {
+        if (ahead) prefetch_vectors<1>(source, ahead);
+        move_line<Stream, 1>(body, source, target, step);
+        --vectors;
+      }
+    }
+    for (; vectors >= kLine; vectors -= kLine) {
+      if (ahead) prefetch_vectors<kLine>(source, vectors > kAtEnd ? ahead : ahead_at_end);
+      move_line<Stream, kLine>(body, source, target, step);
+    }
+    if constexpr (kLine > 1) {
+      if (ahead && vectors) prefetch_vectors<kLine - 1>(source, ahead);
+      if constexpr (kLine > 2)
+        if (vectors >= 2) {
+          move_line<Stream, 2>(body, source, target, step);
+          vectors -= 2;
+        }
+      if (vectors) move_line<Stream, 1>(body, source, target, step);
+    }
+  }
+
+  // Move Count vectors' worth of items, and go on to the next ones.
+  template <bool Stream, int Count>
+  GPUSLICE_INLINE void move_line(const Body& body, const char*& source, char*& target, HostStride step) const {
+    if constexpr (Body::kWritten > 1) {
+#pragma GCC unroll 4
+      for (int i = 0; i < Count;
+           ++i, source += kBackward ? -step : step, target += kBackward ? -kTargetStep : kTargetStep)
+        store_apart<Stream>(body, target, body.load(source, stride()));
+    } else {
+      Vector128 vector[Count];
+#pragma GCC unroll 4
+      for (int i = 0; i < Count; ++i, source += kBackward ? -step : step)
+        vector[kBackward ? Count - 1 - i : i] = body.load(source, stride()).vector[0];
+      store<Stream>(kBackward ? target - (Count - 1) * kTargetStep : target, vector);
+      target += Count * (kBackward ? -kTargetStep : kTargetStep);
+    }
+  }
+
+  template <bool Stream>
+  static GPUSLICE_INLINE void store_apart(const Body& body, char* target, const typename Body::Registers& registers) {
+#pragma GCC unroll 4
+    for (int i = 0; i < Body::kWritten; ++i) {
+      if constexpr (Stream)
+        store128cs(body.place(target, i), registers.vector[i]);
+      else
+        store128(body.place(target, i), registers.vector[i]);
+    }
+  }
+
+  // Fetch the lines that Count vectors' worth of items come from; one line if the items are close together.
+  template <int Count>
+  GPUSLICE_INLINE void prefetch_vectors(const char* source, HostStride ahead) const {
+    prefetch(source, ahead);
+    if constexpr (Body::kRead == 0) {
+      const HostStride apart = stride_ < 0 ? -stride_ : stride_;
+      const int every = apart >= kLineBytes ? 1 : apart ? static_cast<int>(kLineBytes / apart) : Count * Body::kItems;
+      for (int i = every; i < Count * Body::kItems; i += every) prefetch(source, ahead + i * stride_);
+    }
+  }
+
+  // Move the items behind the last whole vector: by way of edge_, or by a vector that overlaps the one before, or one
+  // by one.
+  template <bool Stream>
+  GPUSLICE_INLINE void move_rest(const Body& body, const char* source, char* target, HostIndex rest,
+                                 HostIndex vectors) {
+    if constexpr (Stream) {
+      for (; rest; --rest) stage(source, target);
+      return;
+    }
+    if (Body::kDense && vectors) {
+      const HostStride back = static_cast<HostStride>(Body::kItems - rest);
+      store_apart<false>(body, target - back * Body::kWidth, body.load(source - back * stride(), stride()));
+      return;
+    }
+    for (; rest; --rest, source += stride(), target += Body::kWidth) body.item(target, source);
+  }
+
+  // Move an item by way of edge_: what does not fill a vector waits there for the items behind it, even those of the
+  // next run. A line that is written in part through the caches and in part past them is written twice.
+  GPUSLICE_OUTLINE void stage(const char*& source, char*& target) {
+    const unsigned begin = offset(target), end = begin + Body::kWidth;
+    char* vector = target - begin;
+    body_.item(edge_ + begin, source);
+    source += stride();
+    target += Body::kWidth;
+    if (end < kVectorBytes) return;
+    if (edge_from_)
+      memcpy(vector + edge_from_, edge_ + edge_from_, kVectorBytes - edge_from_);
+    else
+      store128cs(vector, load128(edge_));
+    edge_from_ = 0;
+    for (unsigned i = kVectorBytes; i < end; ++i) edge_[i - kVectorBytes] = edge_[i];  // pixels may lie across
+  }
+
+  const Body body_;
+};
+
+}  // namespace GPUSLICE_SET
+}  // namespace gpuslice
