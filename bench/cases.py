@@ -1,54 +1,57 @@
-"""What is measured: one table of cases, each a view of an array, or the parts of one."""
+"""What is measured: one table of cases. A case is a view of an array, or the parts of that view."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import isqrt, prod
+from typing import Any
 
 import numpy as np
 
 ALL_WIDTHS = (1, 2, 4, 8, 16)
-# An item type of each width that every peer knows. Data movement does not care which.
+# A dtype per width that every library knows. Copying depends only on the width.
 DTYPES = {1: "uint8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}
 LARGE = 128 << 20
+SMALL = 1 << 20
 
 ALL = slice(None)
 BACK = slice(None, None, -1)
 
 Index = tuple[slice, ...]
+Bounds = tuple[list[int], list[int], list[int], list[int]]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A view of an array, or its parts.
+    """A view of an array, or the parts of that view.
 
     Attributes
     ----------
     group : str
-        The class of access, a panel of the chart.
+        The kind of access: a row of the summary and a group of bars in the chart.
     name : str
     shape : callable
-        Gives the source's shape from its number of items and their width in bytes.
+        Returns the shape of the source from its number of items and the bytes per item.
     index : tuple of slice
-        What is taken, an axis.
+        What is taken, per axis.
     transposed : bool
-        Whether the axes are read in the opposite order, after `index`.
+        Whether the order of the axes is reversed after `index`.
     split : callable, optional
-        Gives the sizes of the parts from the extent of the axis.
+        Returns the sizes of the parts from the length of the split axis.
     axis : int
-        Which axis is split.
+        The axis that is split.
     widths : tuple of int
-        Bytes of an item.
+        Bytes per item.
     size : int
         Bytes of the source.
     chain : tuple of Index
-        Slices by which a graph takes `index` in several nodes; the parts come from a Split after them.
+        The slices of a graph that takes `index` in several nodes, with a Split after them.
     targets : dict of int to float
-        Least share of the copy's rate on a CPU, a width.
+        The lowest speed on a CPU that we accept, by bytes per item, as a multiple of the plain copy's speed.
     limit : str
-        What keeps it from being faster on a CPU, and what might lift that.
+        What limits the speed on a CPU, and what might help.
     ends : tuple of int, optional
-        The model's own ends, where they are other than the slice's.
+        The ends that the model has, if they differ from those of `index`.
     """
 
     group: str
@@ -65,38 +68,53 @@ class Case:
     limit: str = ""
     ends: tuple[int, ...] | None = None
 
+    @property
+    def small(self) -> bool:
+        """Whether the time of a call matters, not the speed of copying."""
+        return self.size < SMALL
+
     def source(self, width: int) -> np.ndarray:
-        """Make the source array, of random bits."""
+        """Return the source array, filled with random bits."""
         shape = self.shape(self.size // width, width)
-        bits = np.random.default_rng(0).integers(0, 256, prod(shape) * width, np.uint8)
-        if width in (2, 16):  # no NaN, so that what peers give can be compared as numbers
+        count = prod(shape) * width
+        words = np.random.default_rng(0).integers(0, 1 << 64, -(-count // 8), np.uint64)
+        bits = words.view(np.uint8)[:count]
+        if width in (2, 16):  # no NaN, so that a library's result can be compared as numbers
             bits &= 0x3F
         return bits.view(DTYPES[width]).reshape(shape)
 
-    def view(self, array):
-        """Give the view, of an array of any library that has NumPy's indexing."""
+    def view(self, array: Any) -> Any:
+        """Return the view of an array of any library that indexes as NumPy does."""
         view = array[self.index] if self.index else array
         return view.T if self.transposed else view
 
-    def parts(self, view):
-        """Give the parts of the view; one where it is not split."""
+    def parts(self, view: Any) -> list[Any]:
+        """Return the parts of the view; only the view if it is not split."""
         return [view[place] for place in self.places(view.shape)]
 
-    def places(self, shape: tuple[int, ...]) -> list[Index]:
-        """Say where the parts of a view of a shape are."""
+    def places(self, shape: Sequence[int]) -> list[Index]:
+        """Return the index of each part in a view of a shape."""
         if self.split is None:
             return [()]
         ends = list(accumulate(self.split(shape[self.axis])))
         lead = (ALL,) * self.axis
         return [(*lead, slice(a, b)) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
 
-    def sizes(self, width: int) -> list[int]:
-        """Give the sizes of the parts."""
-        shape = self.view(np.broadcast_to(np.uint8(), self.shape(self.size // width, width))).shape
-        return self.split(shape[self.axis])
+    def output_shapes(self, shape: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the shapes of the outputs for a source of a shape."""
+        return [part.shape for part in self.parts(self.view(np.broadcast_to(np.uint8(), shape)))]
+
+    def bounds(self, shape: Sequence[int], index: Index | None = None) -> Bounds:
+        """Return ONNX's starts, ends, axes and steps for `index`, or for another index of an array of a shape."""
+        index = self.index if index is None else index
+        axes = [axis for axis, one in enumerate(index) if one != ALL]
+        places = [index[axis].indices(shape[axis]) for axis in axes]
+        # NumPy's stop of a backward slice down to item 0 is -1, which ONNX would count from the end.
+        ends = [stop if stop >= 0 else -shape[axis] - 1 for axis, (_, stop, _) in zip(axes, places, strict=True)]
+        return [start for start, _, _ in places], list(self.ends or ends), axes, [step for _, _, step in places]
 
     def of_size(self, size: int) -> "Case":
-        """Give the case with a source of at most so many bytes."""
+        """Return the case with a source of at most so many bytes."""
         return replace(self, size=min(size, self.size))
 
 
@@ -131,27 +149,26 @@ def _over(share, widths=ALL_WIDTHS):
 
 
 _BYTES = (1,)
-_TURNED = (
-    "a tile reads a cache line or a few from each of many rows and writes a few to each of many others, one after the "
-    "other: reading the next tile while this one is written made both slower. Rows that lie a power of two apart share "
-    "sets of the caches besides. Turning 32 bytes at a time might lift it."
+_TILES = (
+    "a tile reads a few cache lines from each of many source rows and writes a few to each of many target rows. "
+    "Reading the next tile while one is written was tried; both became slower. Rows that lie a power of two bytes apart "
+    "share sets of the caches. Transposing blocks of 32 bytes might help."
 )
 _NARROW = (
-    "each row is cut into 64 runs of 1 to 16 vectors for as many targets. A target that does not begin with a cache line "
-    "has two lines a tile written in part; of 16-byte runs each vector is a line of its own to read. Tiles that end with "
-    "lines of the target might lift it."
+    "each row is cut into 64 runs of 1 to 16 vectors, one per output. If an output does not begin at a cache line, each "
+    "tile writes two lines of it only in part. Tiles that end at cache lines of the output might help."
 )
 _OBJECTS = (
-    "1,000 parts of 128 KiB: a view, checks and an address are made a part, in Python, 4 to 6 microseconds beside the 13 "
-    "that copying the part takes. Addresses computed without an object a part might lift it."
+    "1,000 parts of 128 KiB. Python needs 4 to 6 microseconds per part for a view, its checks and its address. Copying "
+    "the part takes 13. Computing the addresses without an object per part might help."
 )
 _FAR = (
-    "of every cache line read a seventh is wanted, so 0.25 to 0.29 is the most that the bytes moved allow, and peers "
-    "reach it too."
+    "only one item in seven of each cache line is used. 0.25 to 0.29 is the most that the bytes read allow, and NumPy "
+    "reaches it too."
 )
 _THREE = (
-    "three targets in turns, by stores that fetch each line first. Stores past the caches were half as fast where the "
-    "targets agree in the low 12 bits of their addresses. Planes staged and written one after the other might lift it."
+    "three outputs are written in turn, and each store reads its cache line first. Non-temporal stores were half as fast "
+    "if the outputs' addresses agree in their low 12 bits. Writing one output after the other might help."
 )
 _SPEECH = -(2**63) + 1
 
@@ -162,33 +179,33 @@ CASES = [
         Case("reversed rows", f"reversed rows of {name}", _rows(size), (ALL, BACK), targets=_over(share) if share else None)
         for name, size, share in [("64 B", 64, 0), ("256 B", 256, 0.85), ("1 KB", 1 << 10, 1.0), ("4 KB", 1 << 12, 1.0), ("64 KB", 1 << 16, 1.0)]
     ),
-    Case("reversed outside", "reversed outer axis", _rows(4096), (BACK,), targets=_over(1.2)),
+    Case("reversed outer axis", "reversed outer axis", _rows(4096), (BACK,), targets=_over(1.2)),
     Case("reversed", "reversed both axes", _rows(4096), (BACK, BACK), targets=_over(1.2)),
-    Case("steps", "step 2", _flat, (slice(None, None, 2),), targets=_over(0.6)),
-    Case("steps", "step -2", _flat, (slice(None, None, -2),), targets=_over(0.6)),
-    Case("steps", "step -3", _flat, (slice(None, None, -3),)),
-    Case("steps", "step 7", _flat, (slice(None, None, 7),), limit=_FAR),
+    Case("steps 2, 3, 7", "step 2", _flat, (slice(None, None, 2),), targets=_over(0.6)),
+    Case("steps 2, 3, 7", "step -2", _flat, (slice(None, None, -2),), targets=_over(0.6)),
+    Case("steps 2, 3, 7", "step -3", _flat, (slice(None, None, -3),)),
+    Case("steps 2, 3, 7", "step 7", _flat, (slice(None, None, 7),), limit=_FAR),
     Case("crop", "crop, odd offsets", _rows(4096), (slice(3, -1), slice(1, -2)), targets=_over(1.1)),
-    Case("transposed", "transposed", _square, transposed=True, targets=_over(0.6), limit=_TURNED),
-    Case("transposed", "Fortran order, rows reversed", _square, (BACK,), transposed=True, limit=_TURNED),
-    Case("split", "split 4 outside", _rows(4096), split=_equal(4), targets=_over(1.1)),
-    Case("split", "split 4 inside", _rows(4096), split=_equal(4), axis=1, targets=_over(1.1)),
-    Case("split", "split 5 uneven, inside", _rows(4096), split=_uneven, axis=1),
-    Case("many parts", "split 64 inside, 16 items each", lambda items, _: (items // 1024, 1024), split=_equal(64), axis=1, targets=_over(0.7, (1, 2)) | _over(0.8, (4, 8, 16)), limit=_NARROW),
-    Case("many parts", "split 1,000", lambda items, _: (1000, items // 1000), split=_equal(1000), limit=_OBJECTS),
-    Case("image", "image to planes", _image, split=_equal(3), axis=2, widths=_BYTES, targets=_over(1.1, _BYTES), limit=_THREE),
-    Case("image", "image, channels reversed", _image, (ALL, ALL, BACK), widths=_BYTES, targets=_over(1.1, _BYTES)),
-    Case("image", "image mirrored", _image, (ALL, BACK), widths=_BYTES, targets=_over(1.1, _BYTES)),
-    Case("graph", "graph: Slice, Slice, Split 3", _rows(4096), (slice(1, None), BACK), split=_equal(3), axis=1, chain=((slice(1, None),), (ALL, BACK))),
-    Case("speech model", "speech: LSTM gates", lambda *_: (512, 128), (slice(128, 384),), widths=(4,), size=1 << 18),
-    Case("speech model", "speech: half of an STFT", lambda *_: (1, 258, 4), (ALL, slice(129, None)), widths=(4,), size=1 << 13),
-    Case("speech model", "speech: pads turned round", lambda *_: (4, 2), (BACK,), widths=(8,), size=64, ends=(_SPEECH,)),
+    Case("transposed", "transposed", _square, transposed=True, targets=_over(0.6), limit=_TILES),
+    Case("transposed", "Fortran order, rows reversed", _square, (BACK,), transposed=True, limit=_TILES),
+    Case("split into 4 or 5", "split 4 outside", _rows(4096), split=_equal(4), targets=_over(1.1)),
+    Case("split into 4 or 5", "split 4 inside", _rows(4096), split=_equal(4), axis=1, targets=_over(1.1)),
+    Case("split into 4 or 5", "split 5 uneven, inside", _rows(4096), split=_uneven, axis=1),
+    Case("split into many", "split 64 inside, 16 items each", lambda items, _: (items // 1024, 1024), split=_equal(64), axis=1, targets=_over(0.7, (1, 2)) | _over(0.8, (4, 8, 16)), limit=_NARROW),
+    Case("split into many", "split 1,000", lambda items, _: (1000, items // 1000), split=_equal(1000), limit=_OBJECTS),
+    Case("RGB image", "image to planes", _image, split=_equal(3), axis=2, widths=_BYTES, targets=_over(1.1, _BYTES), limit=_THREE),
+    Case("RGB image", "image, channels reversed", _image, (ALL, ALL, BACK), widths=_BYTES, targets=_over(1.1, _BYTES)),
+    Case("RGB image", "image mirrored", _image, (ALL, BACK), widths=_BYTES, targets=_over(1.1, _BYTES)),
+    Case("graph of 3 nodes", "graph: Slice, Slice, Split 3", _rows(4096), (slice(1, None), BACK), split=_equal(3), axis=1, chain=((slice(1, None),), (ALL, BACK))),
+    Case("slices of a model", "speech: LSTM gates", lambda *_: (512, 128), (slice(128, 384),), widths=(4,), size=1 << 18),
+    Case("slices of a model", "speech: half of an STFT", lambda *_: (1, 258, 4), (ALL, slice(129, None)), widths=(4,), size=1 << 13),
+    Case("slices of a model", "speech: pads reversed", lambda *_: (4, 2), (BACK,), widths=(8,), size=64, ends=(_SPEECH,)),
     *(
-        Case("tiny", f"tiny reversed rows, {size} B", lambda items, _: (2, items // 2), (ALL, BACK), widths=(1, 4), size=size)
+        Case("slice, 64 B to 4 KB", f"tiny reversed rows, {size} B", lambda items, _: (2, items // 2), (ALL, BACK), widths=(1, 4), size=size)
         for size in (64, 256, 1024, 4096)
     ),
     *(
-        Case("tiny", f"tiny split 4, {size} B", lambda items, _: (items // 4, 4), split=_equal(4), axis=1, widths=(1, 4), size=size)
+        Case("split in 4, 64 B to 4 KB", f"tiny split 4, {size} B", lambda items, _: (items // 4, 4), split=_equal(4), axis=1, widths=(1, 4), size=size)
         for size in (64, 1024, 4096)
     ),
 ]  # fmt: skip

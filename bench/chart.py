@@ -1,67 +1,94 @@
-"""A chart of results: a panel a class of access, a bar a runner."""
+"""A chart of results: large arrays as speed relative to a plain copy, small ones as time per call."""
 
-from statistics import fmean
 from typing import Any
 
-from bench.cases import ALL_WIDTHS, CASES
-from bench.report import runners_of, shares_of
-from bench.runners import OURS
+from bench.report import TITLES, VIEWS, Numbers, by_group, runners_of, speeds_of, times_of
+from bench.runners import OURS, PLAIN
 
-_COLOURS = {OURS: "#d95f02", "NumPy": "#7570b3", "CuPy": "#7570b3", "PyTorch": "#1b9e77", "onnxruntime": "#66a5d9"}
-_COLUMNS = 4
+_COLOURS = {
+    OURS: "#d95f02",
+    "NumPy": "#7570b3",
+    "CuPy": "#7570b3",
+    "PyTorch": "#1b9e77",
+    "onnxruntime": "#66a5d9",
+    PLAIN: "#aaaaaa",
+}
+_THICK = 0.8  # of the bars of a group together
+# An axis ends at most at this multiple of the bar that this share of the bars are shorter than. Longer bars are cut and
+# have their number, so that one of them does not squeeze all others.
+_SHORTER, _BEYOND = 0.95, 1.5
 
 
-def draw(result: dict[str, Any], path: str) -> None:
-    """Write a PNG: share of the plain copy's rate by class and width, outputs allocated before where they can be."""
+def draw(result: dict[str, Any], path: str) -> bool:
+    """Write a PNG; return False if matplotlib is not installed."""
     try:
         import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
     except ImportError:
         print("no chart: matplotlib is not installed (pip install 'gpuslice[bench]')")
-        return
-    into, fresh = shares_of(result, "into"), shares_of(result, "fresh")
-    # A graph allocates its outputs, so there the others are shown with fresh ones too.
-    shares = {key: cell if OURS in cell else fresh.get(key, cell) for key, cell in into.items()}
-    groups = _groups(shares)
-    names = [name for name in runners_of(result) if name in _COLOURS]
-    rows = -(-len(groups) // _COLUMNS)
-    figure, panels = pyplot.subplots(rows, _COLUMNS, figsize=(4 * _COLUMNS, 3 * rows + 0.8), squeeze=False, sharey=True)
-    for panel in panels.flat[len(groups) :]:
-        panel.set_visible(False)
-    for panel, (group, cases) in zip(panels.flat, groups.items(), strict=False):
-        _panel(panel, group, cases, shares, names)
+        return False
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    large = {mode: by_group(speeds_of(result, mode)) for mode in TITLES}
+    small = {mode: by_group(times_of(result, mode)) for mode in TITLES}
+    names = [name for name in runners_of([*large.values(), *small.values()]) if name != VIEWS]
+    names.sort(key=list(_COLOURS).index)
+    figure = pyplot.figure(figsize=(16, 9.5), layout="constrained")
+    grid = figure.add_gridspec(2, 3)
+    at = [grid[:, 0], grid[:, 1], grid[0, 2], grid[1, 2]]
+    panels = [figure.add_subplot(place) for place in at]
+    for (mode, title), panel in zip(TITLES.items(), panels[:2], strict=True):
+        order = list(large["fresh"] | large["into"])
+        _bars(panel, large[mode], order, names, _end(large.values()))
+        panel.axvline(1, color="black", linewidth=0.8)
+        panel.set_title(f"Large arrays, {title.lower()}\n(longer is faster; 1 is a plain copy)")
+        panel.set_xlabel("speed relative to a plain copy of as many bytes")
+    panels[1].set_yticklabels([])
+    for (mode, title), panel in zip(TITLES.items(), panels[2:], strict=True):
+        _bars(panel, small[mode], list(small[mode]), names, _end(small.values()))
+        panel.set_title(f"Small arrays, {title.lower()}\n(shorter is faster)")
+        panel.set_xlabel("microseconds per call")
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=_COLOURS[name]) for name in names]
-    figure.legend(handles, names, loc="upper right", ncols=len(names), frameon=False, fontsize=12)
-    subject = result["gpu"]["name"] if "gpu" in result else f"{result['machine']['processor']}, one thread"
-    figure.suptitle(f"Share of a plain copy's rate, by bytes an item (1 = as fast)\n{subject}", x=0.01, ha="left")
-    figure.tight_layout(rect=(0, 0, 1, 1))
-    figure.savefig(path, dpi=80)
+    labels = ["plain copy" if name == PLAIN else name for name in names]
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(names), frameon=False, fontsize=12)
+    about = result["machine"]
+    subject = result["gpu"]["name"] if "gpu" in result else f"{about['processor']}, one thread"
+    figure.suptitle(f"gpuslice beside other libraries: {subject}, {about['date']}", fontsize=13)
+    figure.savefig(path, dpi=100)
     pyplot.close(figure)
+    return True
 
 
-def _groups(shares: dict[tuple[str, int], Any]) -> dict[str, list[str]]:
-    """Give the cases of each class that were measured, the small ones left out, which are about calls."""
-    groups: dict[str, list[str]] = {}
-    for case in CASES:
-        if case.size >= 1 << 20 and any(key[0] == case.name for key in shares):
-            groups.setdefault(case.group, []).append(case.name)
-    return groups
+def _end(tables: Any) -> float:
+    cells = [cell for groups in tables for cell in groups.values()]
+    values = sorted(value for cell in cells for name, value in cell.items() if name != VIEWS)
+    return min(1.1 * values[-1], _BEYOND * values[int(_SHORTER * (len(values) - 1))]) if values else 1.0
 
 
-def _panel(panel: Any, group: str, cases: list[str], shares: dict[tuple[str, int], Any], names: list[str]) -> None:
-    """Draw one class: for each width the mean over its cases."""
-    widths = sorted({width for case, width in shares if case in cases})
-    for place, name in enumerate(names):
-        for i, width in enumerate(widths):
-            found = [shares[case, width][name] for case in cases if name in shares.get((case, width), {})]
-            if found:
-                at = i + (place - (len(names) - 1) / 2) * 0.8 / len(names)
-                panel.bar(at, fmean(found), 0.8 / len(names), color=_COLOURS[name])
-    panel.axhline(1, color="black", linewidth=0.8)
-    panel.set_xlim(-0.6, len(ALL_WIDTHS) - 0.4)
-    panel.set_xticks(range(len(widths)), [f"{width} B" for width in widths])
-    title = f"{group}, fresh outputs" if group == "graph" else group
-    panel.set_title(title if len(cases) == 1 else f"{title} ({len(cases)} cases)", fontsize=11)
+def _bars(panel: Any, groups: dict[str, Numbers], order: list[str], names: list[str], end: float) -> None:
+    """Draw a group of bars per kind of access, the first at the top."""
+    thick = _THICK / len(names)
+    for row, group in enumerate(order):
+        cell = groups.get(group, {})
+        if not cell:
+            panel.text(0.02 * end, row, "a graph allocates its outputs", va="center", fontsize=9, color="gray")
+        for place, name in enumerate(name for name in names if name in cell):
+            at = row - _THICK / 2 + thick * (place + 0.5)
+            panel.barh(at, min(cell[name], end), thick, color=_COLOURS[name])
+            if name == OURS or cell[name] > end:
+                inside = cell[name] > 0.9 * end
+                number = f"{cell[name]:.2f}" if cell[name] < 10 else f"{cell[name]:.0f}"
+                panel.text(
+                    min(cell[name], end) + (-0.01 if inside else 0.01) * end,
+                    at,
+                    f"{number} →" if cell[name] > end else number,
+                    va="center",
+                    ha="right" if inside else "left",
+                    fontsize=8,
+                    color="white" if inside else "black",
+                )
+    panel.set_xlim(0, end)
+    panel.set_ylim(len(order) - 0.5, -0.5)
+    panel.set_yticks(range(len(order)), order)
+    panel.tick_params(axis="y", length=0)
     panel.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""The steps of device_check.sh, each with a limit, and one report of all."""
+"""The steps of device_check.sh, each with a time limit, and one report of all of them."""
 
 import importlib.util
 import json
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from bench.cases import ALL_WIDTHS
 from bench.report import as_json
 
 _ROOT = Path(__file__).parent.parent
@@ -18,12 +19,13 @@ _NEEDED = ("cupy", "numpy", "array_api_compat")
 _WANTED = ("pytest", "hypothesis", "array_api_strict", "ml_dtypes", "onnx", "onnxruntime", "torch", "matplotlib")
 # Seconds; together under five minutes.
 _LIMITS = {"tests": 150, "memcheck": 30, "racecheck": 30, "benchmark": 85}
-_BENCHMARK = ("-m", "bench", "--quick", "--device", "cuda", "--no-chart")
+_WIDTHS = [word for width in ALL_WIDTHS for word in ("--width", str(width))]
+_BENCHMARK = ("-m", "bench", "--quick", "--mebibytes", "64", *_WIDTHS, "--device", "cuda", "--no-chart")
 _FUZZ = ("tests/fuzz/on_device.py", "--count", "40")
 
 
 def main(output: Path, work: Path, options: list[str]) -> int:
-    """Run all steps and write the report; 1 where one failed."""
+    """Run all steps and write the report; return 1 if one failed."""
     missing = [name for name in (*_NEEDED, *_WANTED) if importlib.util.find_spec(name) is None]
     lacking = [name for name in _NEEDED if name in missing]
     if lacking:
@@ -50,7 +52,7 @@ def main(output: Path, work: Path, options: list[str]) -> int:
 
 
 def _step(name: str, arguments: list[str], command: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Run Python within the step's limit; code None means that it was not run, 124 that time ran out."""
+    """Run Python within the step's limit; code None means that it was not run, 124 that it took too long."""
     began = time.perf_counter()
     try:
         done = subprocess.run(
@@ -94,7 +96,7 @@ def _summary(missing: list[str], steps: dict[str, dict[str, Any]]) -> str:
         what = {0: "passed", None: "not run"}.get(step["code"], f"failed ({step['code']})")
         detail = step.get("counts") or ("" if step["code"] == 0 else step["tail"].splitlines()[-1:])
         lines.append(f"- {name}: {what}, {step['seconds']} s {detail or ''}".rstrip())
-    lines.append(f"- packages that are not there: {', '.join(missing) or 'none'}")
+    lines.append(f"- packages that are not installed: {', '.join(missing) or 'none'}")
     return "\n".join(lines)
 
 

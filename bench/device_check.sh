@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a GPU is asked where one is found: the gpu tests, compute-sanitizer over a small fuzz, a quick benchmark. Under
-# five minutes; one JSON and one Markdown file. Needs no network: says which packages are missing, and takes wheels.
+# The checks for a machine with a GPU: the gpu tests, compute-sanitizer over a small fuzz, a quick benchmark. Takes under
+# five minutes and writes one JSON and one Markdown file. Needs no network: it says which packages are missing.
 # Usage: bench/device_check.sh [--output FOLDER] [--wheels FOLDER] [--python PYTHON] [-- OPTIONS OF THE BENCHMARK]
 set -euo pipefail
 cd "$(dirname "$0")/.."

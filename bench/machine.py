@@ -8,17 +8,17 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from gpuslice.engine import host
-
 _PACKAGES = ("gpuslice", "numpy", "torch", "onnxruntime", "onnxruntime-gpu", "onnx", "cupy-cuda12x", "cupy-cuda13x")
 
 
 def machine() -> dict[str, Any]:
-    """Describe processor, versions, commit and date."""
+    """Return the processor, versions, commit and date."""
+    from gpuslice.engine import host_library
+
     return {
         "date": time.strftime("%Y-%m-%d"),
         "processor": processor(),
-        "kernels": host.instruction_set() or "not built",
+        "kernels": host_library.instruction_set() or "not built",
         "threads": os.environ.get("GPUSLICE_NUM_THREADS", ""),
         "python": platform.python_version(),
         "packages": {name: version for name in _PACKAGES if (version := _version(name))},
@@ -27,7 +27,7 @@ def machine() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """Name the processor and how many there are."""
+    """Return the name of the processor and how many there are."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         model = next(line.partition(": ")[2] for line in lines if line.startswith("model name"))
@@ -37,7 +37,7 @@ def processor() -> str:
 
 
 def gpu() -> dict[str, Any]:
-    """Describe the CUDA device."""
+    """Return what the CUDA device is."""
     import cupy
 
     runtime = cupy.cuda.runtime
@@ -53,7 +53,7 @@ def gpu() -> dict[str, Any]:
 
 
 def commit() -> str:
-    """Give the commit, with a + where files differ from it; empty outside a clone."""
+    """Return the commit, with a + if files differ from it; empty outside a clone."""
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+", "--exclude=*"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,115 +1,232 @@
-"""Time a case: every runner checked first, then interleaved rounds, so that all meet the same machine."""
+"""Time a case: every library's result is checked first, then all take turns, so that all meet the same machine."""
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from statistics import median, quantiles
+from dataclasses import dataclass, field
+from statistics import quantiles
 from typing import Any
 
 import numpy as np
 
 from bench.cases import Case
-from bench.clocks import CudaClock, HostClock
-from bench.runner import Call, Runner, Unsupported
+from bench.peers import Call
+from bench.runners import PLAIN, Runner
 
 MODES = ("into", "fresh")
+# If the quartiles are further apart than this share of the median, more rounds follow, up to so many times as many.
+_WILD = 0.5
+_MOST_TIMES = 3
+# A source below this on a device is about the time of a call.
+_SMALL_ON_DEVICE = 1 << 16
+_MOST_SOURCES = 8
+_CHUNK = 1 << 20
+_CLOCK_RATE = 13  # cudaDevAttrClockRate, in kHz; CuPy's device properties lack it
+_SPIN = r"""
+extern "C" __global__ void spin(long long cycles) {
+  const long long began = clock64();
+  while (clock64() - began < cycles) {
+  }
+}
+"""
+
+
+class HostClock:
+    """Wall-clock time of calls that are complete when they return.
+
+    Parameters
+    ----------
+    least : float
+        A sample repeats a call for at least so many seconds, to hide the cost and the resolution of the clock.
+    """
+
+    def __init__(self, least: float = 5e-4) -> None:
+        self._least = least
+
+    def sources(self, case: Case, width: int) -> list[Any]:
+        """Return the source array."""
+        return [case.source(width)]
+
+    def count(self, calls: Sequence[Call]) -> int:
+        """Return how many calls a sample needs."""
+        self.sample(calls, 1)
+        once = min(self.sample(calls, 1), self.sample(calls, 1))
+        return max(1, int(self._least / max(once, 1e-6)))
+
+    def sample(self, calls: Sequence[Call], count: int) -> float:
+        """Return the seconds per call over so many calls."""
+        if count == 1:
+            began = time.perf_counter()
+            held = calls[0]()
+            seconds = time.perf_counter() - began
+            del held  # freeing is not timed
+            return seconds
+        call = calls[0]
+        began = time.perf_counter()
+        for _ in range(count):
+            call()
+        return (time.perf_counter() - began) / count
+
+
+class CudaClock:
+    """Time on the device by events, or of the calls themselves if they are small.
+
+    The calls are queued behind a kernel that spins for longer than queueing takes. So the device never waits for the
+    host between them. Sources and outputs are rotated, so that none is still in the L2 cache.
+    """
+
+    def __init__(self) -> None:
+        import cupy
+
+        self._cupy = cupy
+        device, runtime = cupy.cuda.Device().id, cupy.cuda.runtime
+        self._cycles = runtime.deviceGetAttribute(_CLOCK_RATE, device) * 1000  # per second
+        self._cache = runtime.getDeviceProperties(device)["l2CacheSize"]
+        self._spin = cupy.RawKernel(_SPIN, "spin")
+        self._small = False
+
+    def sources(self, case: Case, width: int) -> list[Any]:
+        """Return copies of the source on the device, together larger than twice the L2 cache."""
+        source = case.source(width)
+        self._small = source.nbytes < _SMALL_ON_DEVICE
+        sets = 1 if self._small else min(_MOST_SOURCES, max(2, 2 * self._cache // source.nbytes + 1))
+        return [self._cupy.asarray(source) for _ in range(sets)]
+
+    def count(self, calls: Sequence[Call]) -> int:
+        """Return how many calls a sample needs."""
+        return 200 if self._small else 2 * len(calls)
+
+    def sample(self, calls: Sequence[Call], count: int) -> float:
+        """Return the seconds per call over so many calls."""
+        cupy = self._cupy
+        if self._small:
+            cupy.cuda.Device().synchronize()
+            began = time.perf_counter()
+            for i in range(count):
+                calls[i % len(calls)]()
+            cupy.cuda.Device().synchronize()
+            return (time.perf_counter() - began) / count
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        for queueing in (1e-4 * count, 1e-3 * count):  # seconds; the second if the host needed longer than the first
+            self._spin((1,), (1,), (np.int64(queueing * self._cycles),))
+            start.record()
+            for i in range(count):
+                calls[i % len(calls)]()
+            end.record()
+            in_time = not start.done
+            end.synchronize()
+            if in_time:
+                break
+        return cupy.cuda.get_elapsed_time(start, end) / 1000 / count
+
+
+Clock = HostClock | CudaClock
 
 
 @dataclass
-class Row:
-    """What one runner needed for one case.
+class Timed:
+    """What is timed for one runner in one mode.
 
     Attributes
     ----------
-    group, case, runner, device : str
-    width : int
-        Bytes of an item.
-    size : int
-        Bytes of the outputs.
+    runner : str
     mode : {"into", "fresh"}
-        Whether outputs were allocated before.
+        Whether outputs exist before the call.
+    calls : list of Call
+        One per source; empty if the runner cannot do it.
+    count : int
+        Calls per sample.
     seconds : list of float
-        One a round.
+        The samples, in seconds per call.
     note : str
-        Why there are none.
+        Why there are no calls.
     """
 
-    group: str
-    case: str
-    width: int
-    size: int
     runner: str
-    device: str
     mode: str
+    calls: list[Call] = field(default_factory=list)
+    count: int = 0
     seconds: list[float] = field(default_factory=list)
     note: str = ""
 
     @property
-    def median(self) -> float:
-        """The median, in seconds."""
-        return median(self.seconds)
-
-    def as_json(self) -> dict[str, Any]:
-        """Give all fields, with median and quartiles."""
-        quartiles = quantiles(self.seconds, n=4) if len(self.seconds) > 1 else self.seconds * 3
-        shown = {"seconds": self.seconds, "quartiles": quartiles}
-        return asdict(self) | {name: [float(f"{value:.4g}") for value in values] for name, values in shown.items()}
+    def wild(self) -> bool:
+        """Whether the samples disagree so much that their median says little."""
+        low, middle, high = quartiles(self.seconds)
+        return high - low > _WILD * middle
 
 
-def measure(case: Case, width: int, runners: Sequence[Runner], clock: HostClock | CudaClock, rounds: int) -> list[Row]:
-    """Time every runner in both modes; those that can't have a row that says why.
+def quartiles(values: Sequence[float]) -> list[float]:
+    """Return the lower quartile, the median and the upper quartile."""
+    return quantiles(values, n=4, method="inclusive") if len(values) > 1 else list(values) * 3
+
+
+def measure(case: Case, width: int, runners: Sequence[Runner], clock: Clock, rounds: int) -> list[Timed]:
+    """Time every runner in both modes; one that cannot do it has a note instead of samples."""
+    rows = prepare(case, width, runners, clock)
+    left = [row for row in rows if row.calls]
+    for turn in range(_MOST_TIMES * rounds):
+        if turn >= rounds and turn % rounds == 0:
+            wild = {row.mode for row in left if row.wild}
+            left = [row for row in left if row.wild or (row.runner == PLAIN and row.mode in wild)]
+        for row in _rotated(left, turn):
+            row.seconds.append(clock.sample(row.calls, row.count))
+    return rows
+
+
+def prepare(case: Case, width: int, runners: Sequence[Runner], clock: Clock) -> list[Timed]:
+    """Make the calls of every runner in both modes, and compare each result with NumPy's to the last bit.
 
     Raises
     ------
     ValueError
-        A runner gives other bits than NumPy's view of the source.
+        A runner's result differs.
     """
     sources = clock.sources(case, width)
     expected = [np.ascontiguousarray(part) for part in case.parts(case.view(_on_host(sources[0])))]
-    size = sum(part.nbytes for part in expected)
-    rows, timed = [], []
+    rows = []
     for runner, mode in ((runner, mode) for runner in runners for mode in MODES):
-        row = Row(case.group, case.name, width, size, runner.name, runner.device, mode)
+        row = Timed(runner.name, mode)
         rows.append(row)
-        calls = _calls(row, runner, case, sources, expected)
-        if calls:
-            timed.append((row, calls, clock.count(calls)))
-    for turn in range(rounds):
-        for row, calls, count in _rotated(timed, turn):
-            row.seconds.append(clock.sample(calls, count))
+        try:
+            _make_calls(row, runner, case, sources, expected)
+        except _WrongResult as error:
+            raise ValueError(f"{runner.name} returns wrong results for {case.name}, {width} B") from error
+        except NotImplementedError as error:
+            row.note = str(error)
+        except Exception as error:  # a library that fails is a row that says so
+            row.note = f"{type(error).__name__}: {error}".split("\n")[0][:160]
+        else:
+            row.count = clock.count(row.calls) if row.calls else 0
     return rows
 
 
-def _calls(row: Row, runner: Runner, case: Case, sources: Sequence[Any], expected: Sequence[np.ndarray]) -> list[Call]:
-    row.note = runner.missing() or ""
+class _WrongResult(Exception):
+    """A result differs from NumPy's."""
+
+
+def _make_calls(row: Timed, runner: Runner, case: Case, sources: Sequence[Any], expected: Sequence[np.ndarray]) -> None:
+    row.note = runner.missing()
     if row.note:
-        return []
-    try:
-        calls = [getattr(runner, row.mode)(case, source) for source in sources]
-        results = [call() for call in calls]
-    except Unsupported as error:
-        row.note = str(error)
-        return []
-    except Exception as error:  # a peer that cannot is a row that says so
-        row.note = f"{type(error).__name__}: {str(error).splitlines()[0][:160]}" if str(error) else type(error).__name__
-        return []
-    if runner.name != "copy":
-        for outputs in results:
-            _check(runner, case, outputs, expected)
-    return calls
+        return
+    calls = [getattr(runner, row.mode)(case, source) for source in sources]
+    for call in calls:
+        outputs = [_on_host(output) for output in call()]
+        if runner.name != PLAIN and not _same_bits(outputs, expected):
+            raise _WrongResult
+    row.calls = calls
 
 
-def _check(runner: Runner, case: Case, outputs: Sequence[Any], expected: Sequence[np.ndarray]) -> None:
-    """Compare every bit."""
-    given = [_on_host(output) for output in outputs]
-    if len(given) != len(expected) or not all(map(_same_bits, given, expected)):
-        raise ValueError(f"{runner.name} gives wrong results for {case.name}")
+def _same_bits(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> bool:
+    return len(left) == len(right) and all(
+        a.shape == b.shape and a.dtype == b.dtype and all(map(np.array_equal, _chunks(a), _chunks(b)))
+        for a, b in zip(left, right, strict=True)
+    )
 
 
-def _same_bits(left: np.ndarray, right: np.ndarray) -> bool:
-    if left.shape != right.shape or left.dtype != right.dtype:
-        return False
-    bits = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (left, right)]
-    return np.array_equal(*bits)
+def _chunks(array: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the bytes of an array, so few at a time that comparing them allocates little."""
+    bits = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    yield from (bits[start : start + _CHUNK] for start in range(0, bits.size, _CHUNK))
 
 
 def _on_host(output: Any) -> np.ndarray:
@@ -119,7 +236,7 @@ def _on_host(output: Any) -> np.ndarray:
     return np.asarray(output)
 
 
-def _rotated(timed: Sequence[Any], turn: int) -> Iterator[Any]:
-    start = turn % max(1, len(timed))
-    yield from timed[start:]
-    yield from timed[:start]
+def _rotated(rows: Sequence[Timed], turn: int) -> Iterator[Timed]:
+    start = turn % max(1, len(rows))
+    yield from rows[start:]
+    yield from rows[:start]

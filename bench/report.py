@@ -1,72 +1,146 @@
-"""Results as a Markdown table: shares of the plain copy's rate, a row a case."""
+"""Results as JSON and as Markdown tables: speeds relative to a plain copy, a row per case and width."""
 
 import json
-from collections.abc import Iterator, Sequence
-from statistics import median
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import geometric_mean
 from typing import Any
 
-from bench.cases import CASES
-from bench.runners import OURS, ROOF
+from bench.cases import CASES, Case
+from bench.measure import MODES, Timed, quartiles
+from bench.runners import OURS, PLAIN
 
-# A share this much below a peer's is noise.
+# A speed below this share of another one is outside the noise.
 NOISE = 0.95
-_TITLES = {"into": "Outputs allocated before", "fresh": "Fresh outputs"}
-
-# Cases that are about calls.
-_SMALL = {case.name for case in CASES if case.size < 1 << 20}
+TITLES = {"into": "Existing outputs", "fresh": "New outputs"}
+_SMALL_CASES = {case.name for case in CASES if case.small}
+# Its results are views of the input, which cost nothing; so it is not comparable.
+VIEWS = "onnx.reference"
 _PAGES = (
-    "pages of the system, which it clears first and which takes as long as copying. onnxruntime gives out again what "
-    "its arena has freed before. memcpy, by which NumPy copies contiguous bytes, is about a tenth quicker into pages "
-    "just cleared, whose lines its ordinary stores find in the caches; into others it is slower by a third. Memory "
-    "kept for the next outputs might lift it, and for contiguous ones ordinary stores without prefetches."
+    "new outputs are new pages, which the system clears first. That takes as long as copying. onnxruntime reuses "
+    "memory that it has freed before. NumPy copies contiguous bytes by memcpy. Into new pages, memcpy is about a tenth "
+    "faster than our non-temporal stores; into other pages it is a third slower. Keeping memory for the next outputs "
+    "might help."
 )
 
-Cell = dict[str, float]
-Table = dict[tuple[str, int], Cell]
+Key = tuple[str, int]
+Numbers = dict[str, float]
+Table = dict[Key, Numbers]
 
 
-def markdown(result: dict[str, Any]) -> str:
-    """Give the whole report."""
-    parts = [f"# {_subject(result)}", _machine(result), _reading()]
-    for mode, title in _TITLES.items():
-        parts.append(f"## {title}")
-        parts += list(_tables(result, mode))
-    parts += [_reasons(result), _absent(result)]
-    return "\n\n".join(parts) + "\n"
+def cells(case: Case, width: int, rows: Sequence[Timed]) -> Iterator[dict[str, Any]]:
+    """Yield what one cell of the table becomes in a result: quartiles of the seconds, and notes, by runner."""
+    for mode in MODES:
+        found = [row for row in rows if row.mode == mode]
+        seconds = {row.runner: [_short(value) for value in quartiles(row.seconds)] for row in found if row.calls}
+        notes = {row.runner: row.note for row in found if row.note}
+        yield {"case": case.name, "width": width, "mode": mode, "seconds": seconds, "notes": notes}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.3g}")
 
 
 def as_json(result: dict[str, Any]) -> str:
-    """Give a result as JSON with a line a row."""
-    head = json.dumps({name: value for name, value in result.items() if name != "rows"}, indent=1)
-    rows = ",\n".join(f"  {json.dumps(row)}" for row in result["rows"])
-    return f'{head.removesuffix("}").rstrip()},\n "rows": [\n{rows}\n ]\n}}\n'
+    """Return a result as JSON, with a line per cell."""
+    head = json.dumps({name: value for name, value in result.items() if name != "cells"}, indent=1)
+    lines = ",\n".join(f"  {json.dumps(cell)}" for cell in result["cells"])
+    return f'{head.removesuffix("}").rstrip()},\n "cells": [\n{lines}\n ]\n}}\n'
 
 
 def seconds_of(result: dict[str, Any], mode: str) -> Table:
-    """Give median seconds by (case, width), then runner."""
-    table: Table = {}
-    for row in result["rows"]:
-        if row["mode"] == mode and row["seconds"]:
-            table.setdefault((row["case"], row["width"]), {})[row["runner"]] = median(row["seconds"])
-    return table
-
-
-def shares_of(result: dict[str, Any], mode: str) -> Table:
-    """Give the share of the plain copy's rate, for as many bytes of output, by (case, width), then runner."""
+    """Return the median seconds by (case, width), then runner."""
     return {
-        key: {name: cell[ROOF] / seconds for name, seconds in cell.items() if name != ROOF}
-        for key, cell in seconds_of(result, mode).items()
-        if ROOF in cell
+        (cell["case"], cell["width"]): {name: times[1] for name, times in cell["seconds"].items()}
+        for cell in result["cells"]
+        if cell["mode"] == mode
     }
 
 
-def runners_of(result: dict[str, Any]) -> list[str]:
-    """Name the runners that have results, in their order."""
-    return list(dict.fromkeys(row["runner"] for row in result["rows"] if row["seconds"] and row["runner"] != ROOF))
+def speeds_of(result: dict[str, Any], mode: str) -> Table:
+    """Return the speed relative to the plain copy, by (case, width) of the large cases, then runner."""
+    return {
+        key: {name: cell[PLAIN] / seconds for name, seconds in cell.items() if name != PLAIN}
+        for key, cell in seconds_of(result, mode).items()
+        if PLAIN in cell and key[0] not in _SMALL_CASES
+    }
 
 
-def _subject(result: dict[str, Any]) -> str:
-    return f"CUDA: {result['gpu']['name']}" if result["device"] == "cuda" else "CPU, one thread"
+def times_of(result: dict[str, Any], mode: str) -> Table:
+    """Return the microseconds per call, by (case, width) of the small cases, then runner."""
+    return {
+        key: {name: 1e6 * seconds for name, seconds in cell.items()}
+        for key, cell in seconds_of(result, mode).items()
+        if key[0] in _SMALL_CASES
+    }
+
+
+def by_group(table: Table) -> dict[str, Numbers]:
+    """Return the geometric mean per group and runner, for groups that gpuslice has results in."""
+    groups: dict[str, dict[str, list[float]]] = {}
+    group_of = {case.name: case.group for case in CASES}
+    for (name, _), cell in table.items():
+        for runner, value in cell.items():
+            groups.setdefault(group_of[name], {}).setdefault(runner, []).append(value)
+    return {
+        group: {runner: geometric_mean(values) for runner, values in found.items()}
+        for group, found in groups.items()
+        if OURS in found
+    }
+
+
+def runners_of(tables: Iterable[Table]) -> list[str]:
+    """Return the runners that have results, in their order."""
+    return list(dict.fromkeys(name for table in tables for cell in table.values() for name in cell))
+
+
+def line(cells: Iterable[Any]) -> str:
+    """Return a row of a Markdown table."""
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def table(head: Sequence[str], lines: Iterable[str]) -> str:
+    """Return a Markdown table whose columns after the first hold numbers."""
+    return "\n".join([line(head), "|---|" + "---:|" * (len(head) - 1), *lines])
+
+
+def progress(number: int, count: int, text: str, began: float) -> None:
+    """Show on stderr how far a run is: a line that is overwritten, or now and then one for a log."""
+    seconds = time.perf_counter() - began
+    if sys.stderr.isatty():
+        done = 30 * number // count
+        bar = f"[{'#' * done}{'.' * (30 - done)}] {number}/{count} {seconds:4.0f} s"
+        print(f"\r{bar}  {text:<50}", end="\n" if number == count else "", file=sys.stderr)
+    elif number % 10 == 0 or number == count:
+        print(f"{number}/{count} {seconds:.0f} s  {text}", file=sys.stderr)
+
+
+def summary(result: dict[str, Any]) -> str:
+    """Return a short Markdown table per mode for large arrays, and one for small ones."""
+    parts = []
+    for make, what in [
+        (speeds_of, "large arrays: speed relative to a plain copy of as many bytes (1.00 is as fast, more is faster)"),
+        (times_of, "small arrays: microseconds per call (less is faster)"),
+    ]:
+        for mode, title in TITLES.items():
+            groups = by_group(make(result, mode))
+            names = [name for name in runners_of([make(result, mode)]) if name != VIEWS]
+            lines = [line([group, *(_number(cell, name) for name in names)]) for group, cell in groups.items()]
+            if lines:
+                parts += [f"{title}, {what}:", table(["access", *names], lines)]
+    return "\n\n".join(parts)
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """Return the whole report."""
+    subject = f"CUDA: {result['gpu']['name']}" if result["device"] == "cuda" else "CPU, one thread"
+    parts = [f"# {subject}", _machine(result), "## Summary", summary(result), "## Every case", _reading()]
+    for mode, title in TITLES.items():
+        parts.append(f"### {title}")
+        parts += list(_tables(result, mode))
+    parts += [_reasons(result), _absent(result)]
+    return "\n\n".join(parts) + "\n"
 
 
 def _machine(result: dict[str, Any]) -> str:
@@ -81,88 +155,78 @@ def _machine(result: dict[str, Any]) -> str:
 
 def _reading() -> str:
     return (
-        "Numbers are shares of the rate at which as many contiguous bytes are copied in the same run (1.00: as fast as "
-        "that copy), medians of interleaved rounds; microseconds where arrays are small. **Bold** is a gpuslice cell "
-        f"below its target (for fresh outputs {NOISE} of NumPy's), _italic_ one below {NOISE} of the best peer's. "
-        "onnx.reference gives views, made dense here; one that is dense already costs it nothing."
+        "Large arrays: speed relative to a plain copy of as many bytes in the same run. 1.00 is as fast as that copy. "
+        "Small arrays: microseconds per call. Each number is a median of rounds in which all libraries take turns. "
+        f"**Bold**: gpuslice is below its target (for new outputs: below {NOISE} of NumPy). _Italic_: gpuslice is "
+        f"below {NOISE} of the fastest other library. {VIEWS} returns views, which are made dense here; a view that is "
+        "already dense costs it nothing."
     )
 
 
 def _tables(result: dict[str, Any], mode: str) -> Iterator[str]:
-    names = runners_of(result)
-    shares, seconds = shares_of(result, mode), seconds_of(result, mode)
-    large_keys = [key for key in shares if key[0] not in _SMALL]
-    small_keys = [key for key in seconds if key[0] in _SMALL]
-    if large_keys:
-        targets = targets_of(result, mode, shares)
-        lines = [_line(key, [_share(shares[key], name, targets.get(key, 0)) for name in names]) for key in large_keys]
-        yield _table(("case", "bytes an item", *names), lines)
-    if small_keys:
-        lines = [_line(key, [_time(seconds[key], name) for name in (ROOF, *names)]) for key in small_keys]
-        yield _table(("case, microseconds", "bytes an item", ROOF, *names), lines)
+    speeds, times = speeds_of(result, mode), times_of(result, mode)
+    targets = targets_of(result, mode, speeds)
+    for found, what in [(speeds, "case"), (times, "case, microseconds")]:
+        names = runners_of([found])
+        lines = []
+        for key, cell in found.items():
+            numbers = [_number(cell, name) for name in names]
+            if found is speeds and OURS in cell:
+                numbers[names.index(OURS)] = _marked(cell, targets.get(key, 0))
+            lines.append(line([*key, *numbers]))
+        if lines:
+            yield table([what, "bytes per item", *names], lines)
 
 
-def _line(key: tuple[str, int], cells: Sequence[str]) -> str:
-    return f"| {key[0]} | {key[1]} | " + " | ".join(cells) + " |"
+def _number(cell: Numbers, name: str) -> str:
+    return f"{cell[name]:.2f}" if name in cell else "-"
 
 
-def _table(head: Sequence[str], lines: Sequence[str]) -> str:
-    return "\n".join([f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1), *lines])
-
-
-def _share(cell: Cell, name: str, target: float) -> str:
-    if name not in cell:
-        return "-"
-    text = f"{cell[name]:.2f}"
-    if name != OURS:
-        return text
-    if cell[name] < target:
+def _marked(cell: Numbers, target: float) -> str:
+    text = _number(cell, OURS)
+    if cell[OURS] < target:
         text = f"**{text}**"
     return f"_{text}_" if is_behind(cell) else text
 
 
-def targets_of(result: dict[str, Any], mode: str, shares: Table) -> dict[tuple[str, int], float]:
-    """Give the targets of a CPU by (case, width); for fresh outputs NumPy's shares less what is noise."""
+def targets_of(result: dict[str, Any], mode: str, speeds: Table) -> dict[Key, float]:
+    """Return the targets on a CPU by (case, width); for new outputs they are NumPy's speeds less the noise."""
     if result["device"] != "cpu":
         return {}
     if mode == "fresh":
-        return {key: NOISE * cell["NumPy"] for key, cell in shares.items() if "NumPy" in cell}
-    return {(case.name, width): share for case in CASES for width, share in (case.targets or {}).items()}
+        return {key: NOISE * cell["NumPy"] for key, cell in speeds.items() if "NumPy" in cell}
+    return {(case.name, width): least for case in CASES for width, least in (case.targets or {}).items()}
 
 
-def is_behind(cell: Cell) -> bool:
-    """Tell whether a peer is faster by more than noise."""
-    return OURS in cell and cell[OURS] < NOISE * max((share for name, share in cell.items() if name != OURS), default=0)
+def is_behind(cell: Numbers) -> bool:
+    """Return whether another library is faster by more than the noise."""
+    return cell[OURS] < NOISE * max((speed for name, speed in cell.items() if name != OURS), default=0)
 
 
 def _reasons(result: dict[str, Any]) -> str:
-    """Say of every case with a marked cell what its limit is."""
-    marked: dict[str, dict[str, list[str]]] = {mode: {} for mode in _TITLES}
-    for mode in _TITLES:
-        shares = shares_of(result, mode)
-        targets = targets_of(result, mode, shares)
-        for key, cell in shares.items():
-            if OURS in cell and key[0] not in _SMALL and (cell[OURS] < targets.get(key, 0) or is_behind(cell)):
+    """Say what limits each case that has a marked cell."""
+    marked: dict[str, dict[str, list[str]]] = {mode: {} for mode in MODES}
+    for mode in MODES:
+        speeds = speeds_of(result, mode)
+        targets = targets_of(result, mode, speeds)
+        for key, cell in speeds.items():
+            if OURS in cell and (cell[OURS] < targets.get(key, 0) or is_behind(cell)):
                 marked[mode].setdefault(key[0], []).append(f"{key[1]} B")
     limits = {case.name: case.limit for case in CASES}
     lines = [
-        f"- {name} ({', '.join(cells)}): {limits.get(name) or 'no limit is known but the noise between runs.'}"
-        for name, cells in marked["into"].items()
+        f"- {name} ({', '.join(widths)}): {limits.get(name) or 'we know no reason except noise.'}"
+        for name, widths in marked["into"].items()
     ]
     if marked["fresh"]:
-        fresh = "; ".join(f"{name} ({', '.join(cells)})" for name, cells in marked["fresh"].items())
-        lines.append(f"- Fresh outputs, {fresh}: {_PAGES}")
-    return "## Why marked cells fall short\n\n" + ("\n".join(lines) or "None is marked.")
-
-
-def _time(cell: Cell, name: str) -> str:
-    return f"{cell[name] * 1e6:.1f}" if name in cell else "-"
+        fresh = "; ".join(f"{name} ({', '.join(widths)})" for name, widths in marked["fresh"].items())
+        lines.append(f"- New outputs, {fresh}: {_PAGES}")
+    return "## Why marked cells fall short\n\n" + ("\n".join(lines) or "No cell is marked.")
 
 
 def _absent(result: dict[str, Any]) -> str:
     notes: dict[str, list[str]] = {}
-    for row in result["rows"]:
-        if row["note"]:
-            notes.setdefault(f"{row['runner']}, {row['note']}", []).append(f"{row['case']} ({row['width']} B)")
-    lines = [f"- {note}: {len(cases)} cells, such as {cases[0]}" for note, cases in notes.items()]
-    return "## Not measured\n\n" + ("\n".join(lines) or "Nothing.")
+    for cell in result["cells"]:
+        for runner, note in cell["notes"].items():
+            notes.setdefault(f"{runner}: {note}", []).append(f"{cell['case']} ({cell['width']} B)")
+    lines = [f"- {note}: {len(names)} cells, such as {names[0]}" for note, names in notes.items()]
+    return "## Not measured\n\n" + ("\n".join(lines) or "All was measured.")

@@ -1,27 +1,30 @@
 """The benchmark does what it says, in small: every case by every runner that is here gives NumPy's bits. Nothing is timed."""
 
+import argparse
 import json
+import subprocess
+from itertools import count
+from pathlib import Path
 
-import numpy as np
 import pytest
 
+from bench import compare, sides
 from bench.__main__ import main
 from bench.cases import CASES
-from bench.clocks import HostClock
-from bench.compare import compare
-from bench.measure import measure
-from bench.report import markdown
-from bench.runner import Runner, bounds
-from bench.runners import RUNNERS
+from bench.measure import HostClock, measure
+from bench.report import by_group, cells, markdown, speeds_of, summary
+from bench.runners import RUNNERS, Runner
 
-SMALL = 1 << 16
+SMALL = 1 << 14
 HERE = [one for one in RUNNERS if one.device == "cpu" and one.name in ("copy", "gpuslice", "NumPy", "onnx.reference")]
+BY_NAME = {case.name: case for case in CASES}
 
 
 class Once(HostClock):
-    """Runs a call once and says how often it has."""
+    """Runs a call once and returns the next of the seconds that it was made with."""
 
-    def __init__(self):
+    def __init__(self, seconds=None):
+        self.seconds = iter(seconds or count(1))
         self.calls = 0
 
     def count(self, calls):
@@ -30,13 +33,13 @@ class Once(HostClock):
     def sample(self, calls, count):
         calls[0]()
         self.calls += 1
-        return float(self.calls)
+        return float(next(self.seconds))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_runner_gives_the_same_bits(case):
     for width in case.widths:
-        clock = Once()
+        clock = Once([1.0] * 100)
         rows = measure(case.of_size(SMALL), width, HERE, clock, rounds=2)
         run = {(row.runner, row.mode) for row in rows if row.seconds}
         assert {("copy", "into"), ("NumPy", "into"), ("gpuslice", "fresh"), ("onnx.reference", "fresh")} <= run
@@ -50,37 +53,56 @@ def test_every_runner_gives_the_same_bits(case):
     "name", ["reversed 1-D", "split 5 uneven, inside", "graph: Slice, Slice, Split 3", "tiny split 4, 64 B"]
 )
 def test_runners_on_a_device_give_the_same_bits(name):
-    from bench.clocks import CudaClock
+    from bench.measure import CudaClock
 
-    case = next(case for case in CASES if case.name == name)
     runners = [one for one in RUNNERS if one.device == "cuda" and one.name in ("copy", "gpuslice", "CuPy")]
-    for size in (SMALL, 2 * SMALL):
-        rows = measure(case.of_size(size), 4, runners, CudaClock(), rounds=1)
+    for size in (1 << 16, 1 << 17):
+        rows = measure(BY_NAME[name].of_size(size), 4, runners, CudaClock(), rounds=1)
         assert {row.runner for row in rows if row.seconds} == {"copy", "gpuslice", "CuPy"}
         assert all(row.seconds[0] >= 0 for row in rows if row.seconds)
 
 
-def test_a_runner_with_wrong_results_is_refused():
-    case = next(case for case in CASES if case.name == "reversed 1-D").of_size(SMALL)
-    wrong = Runner("wrong", "cpu", (), lambda _, x: lambda: [x], lambda _, x: lambda: [x])
-    with pytest.raises(ValueError, match="wrong gives wrong results for reversed 1-D"):
-        measure(case, 1, [wrong], Once(), rounds=1)
+def test_wrong_results_are_refused():
+    case = BY_NAME["reversed 1-D"].of_size(SMALL)
+    for outputs in (lambda x: [x], lambda x: [x[::-1], x], lambda x: [x[::-1].astype("i1")]):
+        wrong = Runner("wrong", "cpu", (), *[lambda _, x, outputs=outputs: lambda: outputs(x)] * 2)
+        with pytest.raises(ValueError, match="wrong returns wrong results for reversed 1-D"):
+            measure(case, 1, [wrong], Once(), rounds=1)
 
 
-def test_a_runner_that_is_not_here_is_a_row_that_says_so():
-    absent = Runner("absent", "cpu", ("no_such_package",), None, None)
-    rows = measure(CASES[0].of_size(SMALL), 1, [absent], Once(), rounds=1)
-    assert [row.note for row in rows] == ["not installed: no_such_package"] * 2
+def refuses(case, x):
+    raise NotImplementedError("cannot")
 
 
-@pytest.mark.parametrize(
-    "index", [(slice(None, None, -2),), (slice(3, -1), slice(1, -2)), (slice(None), slice(5, None, -1))]
-)
-def test_bounds_say_to_onnx_what_an_index_says_to_numpy(index):
+def fails(case, x):
+    raise RuntimeError("first line\nsecond line")
+
+
+def test_a_runner_that_cannot_has_a_note():
+    absent = Runner("absent", "cpu", ("no_such_package",), refuses, fails)
+    unable = Runner("unable", "cpu", (), refuses, fails)
+    rows = measure(CASES[0].of_size(SMALL), 1, [absent, unable], Once(), rounds=1)
+    notes = ["not installed: no_such_package"] * 2 + ["cannot", "RuntimeError: first line"]
+    assert [row.note for row in rows] == notes
+    assert not any(row.seconds for row in rows)
+
+
+def test_rounds_that_disagree_are_followed_by_more():
+    runners = [one for one in HERE if one.name in ("copy", "NumPy")]
+    calm = measure(CASES[0].of_size(SMALL), 1, runners, Once([1] * 12), rounds=3)
+    assert [len(row.seconds) for row in calm] == [3, 3, 3, 3]
+    # The second sample of the third round is of NumPy with new outputs. The plain copy is timed again with it.
+    wild = measure(CASES[0].of_size(SMALL), 1, runners, Once([1] * 8 + [1, 9, 1, 1] + [1] * 6), rounds=3)
+    assert [len(row.seconds) for row in wild] == [3, 6, 3, 6]
+
+
+@pytest.mark.parametrize("name", ["step -2", "crop, odd offsets", "reversed rows of 64 B"])
+def test_bounds_say_to_onnx_what_an_index_says_to_numpy(name):
     from gpuslice import slice as onnx_slice
 
-    x = np.arange(72).reshape(8, 9)
-    assert (onnx_slice(x, *bounds(index, x.shape)) == x[index]).all()
+    case = BY_NAME[name].of_size(SMALL)
+    x = case.source(1)
+    assert (onnx_slice(x, *case.bounds(x.shape)) == x[case.index]).all()
 
 
 def test_the_command_writes_what_it_says(tmp_path, capsys):
@@ -88,33 +110,148 @@ def test_the_command_writes_what_it_says(tmp_path, capsys):
     main([*options, "--case", "reversed 1-D", "--case", "speech", "--output", str(tmp_path)])
     (path,) = tmp_path.glob("cpu-*.json")
     result = json.loads(path.read_text())
-    assert {row["runner"] for row in result["rows"]} == {"copy", "gpuslice", "NumPy"}
-    assert all(row["seconds"] for row in result["rows"])
+    assert {name for cell in result["cells"] for name in cell["seconds"]} == {"copy", "gpuslice", "NumPy"}
+    assert {cell["mode"] for cell in result["cells"]} == {"into", "fresh"}
     assert {"date", "processor", "packages", "commit"} <= set(result["machine"])
-    table = path.with_suffix(".md").read_text()
-    assert "| reversed 1-D | 4 |" in table
-    assert "| speech: LSTM gates | 4 |" in table
-    for row in result["rows"]:
-        row["seconds"] = [second * 2 for second in row["seconds"]]
-    (tmp_path / "slower.json").write_text(json.dumps(result))
-    lines = compare(path, tmp_path / "slower.json").splitlines()
-    assert sum(line.endswith(" 0.50 |") for line in lines) == 6
-    capsys.readouterr()
+    text = path.with_suffix(".md").read_text()
+    assert "| reversed 1-D | 4 |" in text
+    assert "| speech: LSTM gates | 4 |" in text
+    assert summary(result) in capsys.readouterr().out
 
 
-def test_cells_below_their_target_or_a_peer_are_marked():
-    def row(runner, seconds):
-        return {"group": "reversed", "case": "reversed 1-D", "width": 1, "runner": runner, "mode": "into"} | {
-            "seconds": [seconds],
-            "note": "",
-        }
-
+def result_of(seconds):
+    """Make a result of reversed 1-D, 1 B, into, from seconds by runner."""
+    cell = {"case": "reversed 1-D", "width": 1, "mode": "into", "notes": {}}
+    cell["seconds"] = {name: [value] * 3 for name, value in seconds.items()}
     machine = {"date": "", "commit": "", "processor": "", "python": "", "packages": {}, "kernels": ""}
+    return {"device": "cpu", "machine": machine, "cells": [cell]}
+
+
+def test_cells_below_their_target_or_another_library_are_marked():
     for ours, numpy, cell in [
         (0.5, 1.0, "2.00"),
         (1.0, 2.0, "**1.00**"),
         (0.8, 0.5, "_1.25_"),
         (2.0, 1.0, "_**0.50**_"),
     ]:
-        rows = [row("copy", 1.0), row("gpuslice", ours), row("NumPy", numpy)]
-        assert f"| reversed 1-D | 1 | {cell} |" in markdown({"device": "cpu", "machine": machine, "rows": rows})
+        text = markdown(result_of({"copy": 1.0, "gpuslice": ours, "NumPy": numpy}))
+        assert f"| reversed 1-D | 1 | {cell} |" in text
+        assert ("- reversed 1-D (1 B): " in text) == (cell != "2.00")
+
+
+def test_the_summary_is_a_geometric_mean():
+    result = result_of({"copy": 1.0, "gpuslice": 0.5})
+    result["cells"] += result_of({"copy": 1.0, "gpuslice": 0.125})["cells"]
+    result["cells"][1]["width"] = 2
+    assert by_group(speeds_of(result, "into")) == {"reversed": {"gpuslice": pytest.approx(4)}}
+    assert "| reversed | 4.00 |" in summary(result)
+
+
+def test_a_result_holds_quartiles():
+    rows = measure(CASES[0].of_size(SMALL), 1, HERE[:1], Once([4, 4, 4, 5, 5, 6]), rounds=3)
+    into, fresh = cells(CASES[0], 1, rows)
+    assert (into["mode"], into["seconds"]) == ("into", {"copy": [4.5, 5, 5]})
+    assert (fresh["mode"], fresh["seconds"]) == ("fresh", {"copy": [4, 4, 5]})
+
+
+def test_the_chart_can_be_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    from bench.chart import draw
+
+    result = result_of({"copy": 1.0, "gpuslice": 0.5, "NumPy": 0.001})
+    result["cells"] += [cell | {"mode": "fresh"} for cell in result["cells"]]
+    result["cells"] += [cell | {"case": "tiny split 4, 64 B"} for cell in result["cells"]]
+    assert draw(result, str(tmp_path / "chart.png"))
+    assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+
+
+class Scripted:
+    """A side whose times are given, by mode."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def ask(self, **question):
+        if "case" in question:
+            return [{"mode": mode, "count": 1, "note": ""} for mode in ("into", "fresh")]
+        return self.seconds[question["row"]]
+
+
+def test_a_comparison_sees_which_side_is_faster():
+    cell = {"case": "reversed 1-D", "width": 1, "size": 1 << 20}
+    pairs, notes = compare.measure([Scripted([1.0, 1.0]), Scripted([1.0, 1.25])], cell, rounds=4)
+    assert not notes
+    assert [pair.quartiles for pair in pairs] == [[1, 1, 1], [0.8, 0.8, 0.8]]
+    assert [pair.side for pair in pairs] == [0, -1]
+    assert all(len(seconds) == 4 for pair in pairs for seconds in pair.seconds)
+    text = compare.report("about", pairs, {"why"})
+    assert "| reversed 1-D | 1 | 1048576 | New outputs | 1000000.0 | 1250000.0 | 0.800 [0.80, 0.80] |" in text
+    assert "| reversed 1-D | 1 | 1048576 | New outputs | 0.800 |" in compare.outside(pairs)
+    assert "- why" in text
+
+
+def test_a_ratio_within_its_quartiles_is_noise():
+    pair = compare.Pair("", 1, 1, "into", runs=[[0.9, 0.9, 1.2, 1.2]])
+    assert pair.side == 0
+    assert compare.Pair("", 1, 1, "into", runs=[[1.1, 1.2, 1.3]]).side == 1
+    assert compare.Pair("", 1, 1, "into", runs=[[1.1, 1.2, 1.3], [0.9, 0.9]]).side == 0
+
+
+def test_a_side_answers_questions():
+    """By the process of a comparison, for the table's cells and for calls that it lacks."""
+    import gpuslice
+
+    side = sides.Side(Path(gpuslice.__file__).parent.parent)
+    try:
+        for name in ("split 4 inside", *sides.EXTRAS):
+            rows = side.ask(case=name, width=4, size=SMALL)
+            assert [row["mode"] for row in rows] == ["into", "fresh"]
+            assert bool(rows[0]["count"]) == (name == "split 4 inside")
+            assert rows[1]["count"]
+            assert side.ask(row=1, count=1) > 0
+    finally:
+        side.close()
+
+
+def test_extra_calls_are_checked(monkeypatch):
+    wrong = {"concat_from_sequence: 4 parts inside": ("split 4 inside", lambda case, x: lambda: [x.T])}
+    monkeypatch.setattr(sides, "EXTRAS", wrong)
+    with pytest.raises(ValueError, match="gpuslice returns wrong results"):
+        sides.prepared(Once(), *wrong, 4, SMALL)
+
+
+def test_a_comparison_installs_what_git_lists(tmp_path, monkeypatch):
+    installed = []
+    monkeypatch.setattr(sides, "find_spec", lambda name: None)
+
+    def run(command, **options):
+        if command[0] == "git":
+            return real(command, **options)
+        installed.append(Path(command[-1]))
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    real = subprocess.run
+    monkeypatch.setattr(subprocess, "run", run)
+    if real(["git", "-C", str(sides._ROOT), "rev-parse"], capture_output=True, check=False).returncode:
+        pytest.skip("this is no clone")
+    for side, revision in (("base", "HEAD"), ("head", None)):
+        target = sides.install(revision, tmp_path / side)
+        assert target.parent == tmp_path / side
+        assert (installed[-1] / "gpuslice" / "__init__.py").exists()
+        assert (installed[-1] / "kernels" / "copy.cu").exists()
+        assert not list(installed[-1].rglob("*.so"))
+
+
+def test_the_cells_of_a_comparison():
+    given = argparse.Namespace(quick=True, mebibytes=None, width=None, case=["graph", "run_node", "tiny split 4, 64"])
+    found = {(cell["case"], cell["width"], cell["size"]) for cell in compare.cells_of(given)}
+    graph, node = "graph: Slice, Slice, Split 3", "run_node: Slice-13"
+    assert found == {
+        *((graph, width, 16 << 20) for width in (1, 4)),
+        (graph, 4, SMALL),
+        (node, 4, 16 << 20),
+        (node, 4, SMALL),
+        *(("tiny split 4, 64 B", width, 64) for width in (1, 4)),
+    }
+    with pytest.raises(SystemExit, match="no case has such a name"):
+        compare.cells_of(argparse.Namespace(**vars(given) | {"case": ["nothing"]}))

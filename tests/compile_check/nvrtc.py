@@ -1,4 +1,4 @@
-"""NVRTC and nvdisasm out of NVIDIA's Python packages, without CuPy: two versions of NVRTC side by side."""
+"""NVRTC and nvdisasm from NVIDIA's Python packages, without CuPy, so that two versions of NVRTC can be used."""
 
 import ctypes
 import json
@@ -14,7 +14,7 @@ OPTIONS = ("-std=c++17", f"-I{KERNELS}")  # as gpuslice/engine/cuda.py has them
 
 
 def package_file(pattern: str) -> Path:
-    """Find a file of NVIDIA's packages, such as ``cu13/bin/nvdisasm``."""
+    """Return the path of a file of NVIDIA's packages, such as ``cu13/bin/nvdisasm``."""
     for folder in sys.path:
         found = sorted(Path(folder or ".").glob(f"nvidia/{pattern}"))
         if found:
@@ -23,26 +23,34 @@ def package_file(pattern: str) -> Path:
 
 
 class Nvrtc:
-    """One libnvrtc.
+    """A libnvrtc.
 
     Parameters
     ----------
     path : Path
-        The library, with its libnvrtc-builtins beside it.
+        Of the library. Its libnvrtc-builtins is in the same folder.
     """
 
     def __init__(self, path: Path) -> None:
         self._library = ctypes.CDLL(str(path))
         self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
 
-    def version(self) -> str:
-        """Give the version, such as ``13.2``."""
-        major, minor = ctypes.c_int(), ctypes.c_int()
-        self._call("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
-        return f"{major.value}.{minor.value}"
-
     def compile(self, names: Sequence[str], arch: str) -> tuple[bytes, str, dict[str, str]]:
-        """Compile instantiations of copy.cu: a cubin, the log of ptxas, and the names in both by names of C++."""
+        """Compile instantiations of copy.cu.
+
+        Returns
+        -------
+        cubin : bytes
+        log : str
+            Of ptxas.
+        lowered : dict of str to str
+            The names in both, by the names that were given.
+
+        Raises
+        ------
+        ValueError
+            The first error, if it does not compile.
+        """
         program = ctypes.c_void_p()
         source = (KERNELS / "copy.cu").read_bytes()
         self._call("nvrtcCreateProgram", ctypes.byref(program), source, b"copy.cu", 0, None, None)
@@ -79,11 +87,11 @@ class Nvrtc:
             raise OSError(f"{function}: {self._library.nvrtcGetErrorString(status).decode()}")
 
 
-def disassembled(cubin: bytes, nvdisasm: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Give the name of each kernel and its instructions, with ``opcode`` and perhaps ``predicate`` and ``operands``."""
+def disassembled(cubin: bytes, nvdisasm: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name of each kernel with the opcodes of its instructions."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
         done = subprocess.run([nvdisasm, "--emit-json", file.name], capture_output=True, check=True)
     for function in json.loads(done.stdout)[1]:
-        yield function["function-name"], function["sass-instructions"]
+        yield function["function-name"], [instruction["opcode"] for instruction in function["sass-instructions"]]

@@ -1,0 +1,104 @@
+"""Compile every instantiation of the CUDA kernels by NVRTC and check the machine code. No GPU is needed.
+
+python tests/compile_check/check.py [--quick] [--arch sm_90 ...] [--kind rows ...] [--variant 3 ...] [--output FILE]
+
+The exit code is 1 if an instantiation does not compile, uses the stack, spills registers, needs too many of them, or lacks
+the 128-bit accesses that its kernel promises.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from compiled import Compiled, compiled, keys
+
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+WITH_CUDA_12 = ("sm_90",)
+PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvdisasm")
+
+
+def main() -> int:
+    """Compile, print a table, and list what is broken."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--arch", nargs="+", metavar="sm_90", help=f"by default {' '.join(ARCHITECTURES)}")
+    parser.add_argument("--quick", action="store_true", help="a few, for the oldest and the newest architecture")
+    parser.add_argument("--kind", nargs="+", metavar="rows", help="only these kernels")
+    parser.add_argument("--variant", nargs="+", type=int, metavar="3", help="only these variants")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the table to a file")
+    given = parser.parse_args()
+    chosen = [
+        key
+        for key in keys(quick=given.quick)
+        if (not given.kind or key[0] in given.kind) and (not given.variant or key[2] in given.variant)
+    ]
+    jobs, results, began = jobs_for(given.arch, given.quick), [], time.monotonic()
+    for some in compiled(jobs, chosen, os.cpu_count() or 1):
+        results += some
+        progress = f"{len(results)} of {len(jobs) * len(chosen)}, CUDA {some[-1].cuda}, {some[-1].arch}"
+        print(f"{progress}, {time.monotonic() - began:.0f} s", file=sys.stderr)
+    text = table(results)
+    print(text)
+    if given.output:
+        given.output.write_text(f"{text}\n")
+    return report(results)
+
+
+def jobs_for(architectures: list[str] | None, quick: bool) -> list[tuple[str, str]]:
+    """Return major versions of CUDA with architectures."""
+    with_13 = architectures or (ARCHITECTURES[:: len(ARCHITECTURES) - 1] if quick else ARCHITECTURES)
+    with_12 = [arch for arch in architectures or ARCHITECTURES if arch in WITH_CUDA_12]
+    return [("13", arch) for arch in with_13] + [("12", arch) for arch in with_12]
+
+
+def table(results: Sequence[Compiled]) -> str:
+    """Return a Markdown table of architectures and one of kernels."""
+    tools = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    return "\n".join([f"{tools}.", "", *_architectures(results), "", *_kernels(results)])
+
+
+def _architectures(results: Sequence[Compiled]) -> Iterator[str]:
+    yield "| CUDA | architecture | instantiations | broken | most registers |"
+    yield "|---|---|---:|---:|---:|"
+    for (cuda, arch), group in _grouped(results, lambda one: (one.cuda, one.arch)).items():
+        broken = sum(one.broken() is not None for one in group)
+        yield f"| {cuda} | {arch} | {len(group)} | {broken} | {_most(group)} |"
+
+
+def _kernels(results: Sequence[Compiled]) -> Iterator[str]:
+    yield "| kernel | most registers, 32-bit index | 64-bit index | widest loads, bits | widest stores |"
+    yield "|---|---:|---:|---:|---:|"
+    for (kind, width, variant), group in _grouped(results, lambda one: (one.kind, one.width, one.variant)).items():
+        cells = [_most([one for one in group if one.index_bits == bits]) for bits in (32, 64)]
+        cells += [min((one.load_bits for one in group if one.load_bits is not None), default="-")]
+        cells += [min((one.store_bits for one in group if one.store_bits is not None), default="-")]
+        yield f"| {kind}<{width}, {variant}> | " + " | ".join(map(str, cells)) + " |"
+
+
+def _grouped(results: Sequence[Compiled], key: Callable[[Compiled], Any]) -> dict[Any, list[Compiled]]:
+    groups: dict[Any, list[Compiled]] = {}
+    for result in results:
+        groups.setdefault(key(result), []).append(result)
+    return groups
+
+
+def _most(group: Sequence[Compiled]) -> int | str:
+    return max((one.registers for one in group if one.registers is not None), default="-")
+
+
+def report(results: Sequence[Compiled]) -> int:
+    """Print what is broken; return the exit code."""
+    broken = [(one, why) for one in results if (why := one.broken()) is not None]
+    for one, why in broken:
+        name = f"{one.kind}<{one.index_bits} bits, {one.capacity}, {one.width}, {one.variant}>"
+        print(f"CUDA {one.cuda}, {one.arch}, {name}: {why}", file=sys.stderr)
+    print(f"{len(results)} instantiations, {len(broken)} broken", file=sys.stderr)
+    return 1 if broken or not results else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

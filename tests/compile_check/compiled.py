@@ -1,0 +1,125 @@
+"""Compile instantiations of the CUDA kernels in several processes, and read from the machine code what each became."""
+
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+
+from nvrtc import Nvrtc, disassembled, package_file
+
+from gpuslice.engine.plan import all_instantiations, instantiation
+
+LIBRARIES = {"13": "cu13/lib/libnvrtc.so.13", "12": "cuda_nvrtc/lib/libnvrtc.so.12"}
+NVDISASM = "cu13/bin/nvdisasm"
+CHUNK = 16  # instantiations per program: they share the work on the headers, and progress is shown
+MOST_REGISTERS = 64  # more would leave room for fewer threads on a multiprocessor
+BITS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "256": 256}
+
+Key = tuple[str, int, int, int, int]  # kind, width, variant, bits of the index, capacity
+_PTXAS = re.compile(
+    r"Compiling entry function '(\w+)'.*?"
+    r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads.*?"
+    r"Used (\d+) registers",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What one instantiation became on one architecture; the numbers are None if it did not compile.
+
+    Attributes
+    ----------
+    cuda : str
+        Major version of the CUDA whose NVRTC compiled it.
+    arch, kind, width, variant, index_bits, capacity
+        What was compiled.
+    registers, stack, spill_stores, spill_loads : int or None
+        Registers per thread, and bytes, as ptxas reports them.
+    load_bits, store_bits : int or None
+        The widest load from global memory, and the widest store past the caches, which whole vectors take.
+    error : str or None
+        Why it did not compile.
+    """
+
+    cuda: str
+    arch: str
+    kind: str
+    width: int
+    variant: int
+    index_bits: int
+    capacity: int
+    registers: int | None = None
+    stack: int | None = None
+    spill_stores: int | None = None
+    spill_loads: int | None = None
+    load_bits: int | None = None
+    store_bits: int | None = None
+    error: str | None = None
+
+    def broken(self) -> str | None:
+        """Return what is not as it should be."""
+        if self.error is not None:
+            return self.error
+        if self.stack or self.spill_stores or self.spill_loads:
+            return f"{self.stack} bytes of stack, {self.spill_stores} stored and {self.spill_loads} loaded for spills"
+        if (self.registers or 0) > MOST_REGISTERS:
+            return f"{self.registers} registers, more than {MOST_REGISTERS}"
+        loads_vectors = self.kind != "rows" or self.variant != 0
+        wanted = 128 if loads_vectors else 8 * self.width  # gathers load items
+        if (self.load_bits or 0) < wanted or self.store_bits != 128:
+            return f"loads {self.load_bits} bits at most and stores {self.store_bits}, not {wanted} and 128"
+        return None
+
+
+def keys(*, quick: bool = False) -> list[Key]:
+    """Return all instantiations; if quick, one per kind, width and index, with the last variant and largest table."""
+    found = list(all_instantiations())
+    return list({(key[0], key[1], key[3]): key for key in found}.values()) if quick else found
+
+
+def compiled(jobs: Sequence[tuple[str, str]], keys: Sequence[Key], processes: int) -> Iterator[list[Compiled]]:
+    """Compile all keys by every job, a major version of CUDA and an architecture; yield the results in chunks."""
+    tasks = [(cuda, arch, keys[i : i + CHUNK]) for cuda, arch in jobs for i in range(0, len(keys), CHUNK)]
+    with ProcessPoolExecutor(processes) as pool:
+        yield from pool.map(_chunk, tasks)
+
+
+@cache
+def _nvrtc(cuda: str) -> Nvrtc:
+    return Nvrtc(package_file(LIBRARIES[cuda]))
+
+
+def _chunk(task: tuple[str, str, Sequence[Key]]) -> list[Compiled]:
+    cuda, arch, keys = task
+    try:
+        cubin, log, lowered = _nvrtc(cuda).compile([instantiation(*key) for key in keys], arch)
+    except ValueError as error:
+        if len(keys) > 1:  # find out which one it is
+            return [result for key in keys for result in _chunk((cuda, arch, [key]))]
+        return [Compiled(cuda, arch, *keys[0], error=str(error))]
+    used, opcodes = usage(log), dict(disassembled(cubin, package_file(NVDISASM)))
+    names = [lowered[instantiation(*key)] for key in keys]
+    return [
+        Compiled(cuda, arch, *key, **used[name], **accesses(opcodes[name]))
+        for key, name in zip(keys, names, strict=True)
+    ]
+
+
+def usage(log: str) -> dict[str, dict[str, int]]:
+    """Return registers, stack and spills by the name of the function, from the log of ptxas."""
+    names = ("stack", "spill_stores", "spill_loads", "registers")
+    return {name: dict(zip(names, map(int, rest), strict=True)) for name, *rest in _PTXAS.findall(log)}
+
+
+def accesses(opcodes: Sequence[str]) -> dict[str, int]:
+    """Return the bits of the widest load from global memory and of the widest store past the caches."""
+    loads = [_bits(name) for name in opcodes if name.startswith("LDG")]
+    # The kernels store whole vectors by __stcs, which is .EF in machine code, and nothing else.
+    stores = [_bits(name) for name in opcodes if name.startswith("STG") and ".EF" in name]
+    return {"load_bits": max(loads, default=0), "store_bits": max(stores, default=0)}
+
+
+def _bits(opcode: str) -> int:
+    return next((BITS[part] for part in opcode.split(".") if part in BITS), 32)
