@@ -27,13 +27,17 @@ def machine() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """Return the name of the processor and how many there are."""
+    """Return the name of the processor, how many there are, and the size of the last cache."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         model = next(line.partition(": ")[2] for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         model = platform.machine()
-    return f"{model}, {os.cpu_count()} processors"
+    try:
+        cache = Path("/sys/devices/system/cpu/cpu0/cache/index3/size").read_text().strip()
+    except OSError:
+        cache = "unknown"
+    return f"{model}, {os.cpu_count()} processors, L3 cache {cache}"
 
 
 def gpu() -> dict[str, Any]:

@@ -12,7 +12,10 @@ _CONTIGUOUS_WEIGHT = 1 / 8
 
 
 def small_numpy_arrays(values: abc.Sequence[View | Joined]) -> list[Array] | None:
-    """Return the values as NumPy arrays if NumPy copies them faster than the kernels do; else None."""
+    """Return the values as NumPy arrays if NumPy copies them faster than the kernels do; else None.
+
+    A Joined is never small: its parts decide, see `copy_is_small`.
+    """
     if len(values) > FEW_VIEWS:
         return None
     arrays = []
@@ -24,8 +27,14 @@ def small_numpy_arrays(values: abc.Sequence[View | Joined]) -> list[Array] | Non
 
 
 def are_small(arrays: abc.Iterable[Array]) -> bool:
-    """Return whether NumPy arrays are small enough for NumPy's own copy. Both sides of a copy count alike."""
+    """Return whether NumPy arrays are small enough for NumPy's own copy."""
     weight = 0.0
     for array in arrays:
         weight += array.nbytes * _CONTIGUOUS_WEIGHT if array.flags.c_contiguous else array.nbytes
     return weight < SMALL_BYTES
+
+
+def copy_is_small(pairs: abc.Sequence[tuple[View, View]]) -> bool:
+    """Return whether NumPy copies sources to targets faster than the kernels do. Both sides count alike."""
+    sources, targets = zip(*pairs, strict=True)
+    return small_numpy_arrays(targets) is not None and small_numpy_arrays(sources) is not None

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from gpuslice.dtypes import itemsize
 from gpuslice.engine import generic
-from gpuslice.engine.choice import are_small, small_numpy_arrays
+from gpuslice.engine.choice import are_small, copy_is_small, small_numpy_arrays
 from gpuslice.engine.trace import Launch, is_tracing, record_allocation, record_launch
 from gpuslice.engine.views import Joined, View
 from gpuslice.libraries import Array
@@ -43,7 +43,7 @@ def dense_in_one_block(views: abc.Sequence[View]) -> list[Array]:
     if not views or not views[0].library.mutable:
         return dense(views)
     targets = _allocate_block(views)
-    _execute(views, targets)
+    copy_into(views, targets)
     return targets
 
 
@@ -65,8 +65,13 @@ def _execute(values: abc.Sequence[View | Joined], targets: abc.Sequence[Array | 
     for value, target in zip(values, targets, strict=True):
         if target is not None:
             pairs.setdefault(value.library.executor, []).extend(value.pairs(target))
+    # The parts of a Joined decide whether it is small; other values were not.
+    undecided = any(type(value) is Joined for value in values)
     for name, members in pairs.items():
-        _executor(name).copy(members)
+        if undecided and copy_is_small(members):
+            generic.copy(members, "numpy", "copyto")
+        else:
+            _executor(name).copy(members)
 
 
 @cache
