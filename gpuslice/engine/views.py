@@ -67,6 +67,12 @@ class View:
         """Return a region of this view."""
         return View(self.array, compose(self.region, region), self.library)
 
+    def parts(self, regions: abc.Sequence[Region]) -> list["View"]:
+        """Return several regions of this view."""
+        if self.region is whole(self.region.shape):  # most views; there is nothing to compose, for any number of parts
+            return [View(self.array, region, self.library) for region in regions]
+        return [self.part(region) for region in regions]
+
     def without_axis(self, axis: int) -> "View":
         """Return this view without an axis of one item."""
         position = tuple(self.region.first[axis] if i == axis else slice(None) for i in range(len(self.shape)))

@@ -94,7 +94,7 @@ def split_18(
 
 def parts(view: View, axis: int, sizes: abc.Sequence[int]) -> list[View]:
     """Return consecutive parts of a view."""
-    return [view.part(region) for region in _split_regions(view.shape, axis, tuple(sizes))]
+    return view.parts(_split_regions(view.shape, axis, tuple(sizes)))
 
 
 def _axis_of(input: Item, axis: int) -> tuple[View, int, int]:
