@@ -1,4 +1,4 @@
-"""The project's chores, each in an environment of its own: ``nox -s lint types tests``."""
+"""The project's tasks, each in an environment of its own: ``nox -s lint types tests``."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ KERNEL_SUFFIXES = (".cuh", ".cu", ".cpp", ".h")
 
 @nox.session
 def lint(session):
-    """Check style: ruff (rules and format), clang-format on kernels/. ``-- --fix`` mends what it can."""
+    """Check style: ruff (rules and format), clang-format on kernels/. ``-- --fix`` corrects what it can."""
     session.install("ruff==0.17.6", CLANG_FORMAT)
     fix = "--fix" in session.posargs
     session.run("ruff", "check", *(["--fix"] if fix else []), ".")

@@ -1,4 +1,4 @@
-"""Build tiles.onnx: mirror a photograph, crop it, take its colour planes apart and cut it into a sequence of tiles.
+"""Build tiles.onnx: mirror a photograph, crop it, split it into colour planes and into a sequence of tiles.
 
 python examples/build_tiles.py [tiles.onnx]
 """
@@ -15,7 +15,7 @@ STARTS, ENDS = (32, 64), (160, 256)
 
 
 def build() -> onnx.ModelProto:
-    """Make the model; its input is an image of (height, width, 3) bytes, at least 160 by 256."""
+    """Return the model. Its input is an image of shape (height, width, 3), uint8, at least 160 by 256."""
     constants = {
         "last": [-1],
         "before_first": [np.iinfo(np.int64).min],

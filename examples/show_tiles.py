@@ -1,4 +1,4 @@
-"""Put the results of tiles.onnx into one picture: mirror and crop above, planes and tiles below.
+"""Draw the results of tiles.onnx as one picture: mirror and crop above, planes and tiles below.
 
 python examples/show_tiles.py results.npz picture.png
 """
@@ -12,7 +12,7 @@ GAP = 8
 
 
 def row(pictures: list[np.ndarray]) -> np.ndarray:
-    """Put pictures side by side on white."""
+    """Return pictures side by side on white."""
     height = max(picture.shape[0] for picture in pictures) + GAP
     width = sum(picture.shape[1] + GAP for picture in pictures)
     canvas, left = np.full((height, width, 3), 255, np.uint8), 0
@@ -23,7 +23,7 @@ def row(pictures: list[np.ndarray]) -> np.ndarray:
 
 
 def plane(results: np.lib.npyio.NpzFile, name: str, channel: int) -> np.ndarray:
-    """Give a colour plane of (height, width, 1) as a picture in its own colour."""
+    """Return a colour plane of shape (height, width, 1) as a picture in its colour."""
     picture = np.zeros((*results[name].shape[:2], 3), np.uint8)
     picture[..., channel] = results[name][..., 0]
     return picture

@@ -290,7 +290,7 @@ class Fuzz:
 
 
 def may_stream(launch, parts):
-    """Tell whether the kernel may store past the caches: it expects some targets to be aligned to vectors."""
+    """Return whether the kernel may store past the caches: it expects some targets to be aligned to vectors."""
     places = [parts[i].target + launch.target_offset for i in launch.parts]
     if launch.kind == "tiles":
         return not any(place % 16 for place in (*places, *(axis.target for axis in launch.axes[:-1])))

@@ -15,7 +15,7 @@ from mutants import MUTANTS, write_mutant
 from gpuslice.engine.plan import KERNELS, sources
 
 FUZZ = Path(__file__).parent / "fuzz.py"
-COUNT = 2000
+COUNT = 3000
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("g++") is None, reason="the sanitized kernels are built by g++ on Linux"

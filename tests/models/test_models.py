@@ -72,7 +72,7 @@ def test_model(name, request):
     for operator, expected in operators.items():
         assert count(model.graph, operator) == expected
     ours, theirs = ReferenceEvaluator(model, new_ops=reference_ops()), ReferenceEvaluator(model)
-    mended = ReferenceEvaluator(model, new_ops=[*reference_ops(), BatchNormalization])
+    corrected = ReferenceEvaluator(model, new_ops=[*reference_ops(), BatchNormalization])
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     runtime = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -81,5 +81,5 @@ def test_model(name, request):
         for actual, expected in zip(ours.run(None, inputs), theirs.run(None, inputs), strict=True):
             assert np.asarray(actual).dtype == np.asarray(expected).dtype
             assert np.asarray(actual).tobytes() == np.asarray(expected).tobytes()
-        for actual, witness in zip(mended.run(None, inputs), runtime.run(None, inputs), strict=True):
+        for actual, witness in zip(corrected.run(None, inputs), runtime.run(None, inputs), strict=True):
             np.testing.assert_allclose(actual, witness, rtol=1e-3, atol=1e-4)

@@ -138,7 +138,7 @@ def kernel_number(kernel: Kernel) -> int:
 
 
 def is_listed(kind: str, width: int, variant: int) -> bool:
-    """Tell whether there is a kernel."""
+    """Return whether the list has a kernel."""
     return Kernel(kind, width, variant) in _NUMBERS
 
 
