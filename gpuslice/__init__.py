@@ -6,20 +6,18 @@ protocol) is `gpuslice.onnx` and needs the onnx package.
 
 from gpuslice.config import show_config
 from gpuslice.engine import Launch, Trace, trace
-from gpuslice.operators import (
+from gpuslice.operators.sequences import (
     concat_from_sequence,
-    contiguous,
-    dynamic_slice,
     sequence_at,
     sequence_construct,
     sequence_empty,
     sequence_erase,
     sequence_insert,
     sequence_length,
-    split,
     split_to_sequence,
 )
-from gpuslice.operators import slice as slice
+from gpuslice.operators.slicing import contiguous, dynamic_slice, split
+from gpuslice.operators.slicing import slice as slice
 from gpuslice.sequence import Sequence
 
 # `slice` is public, as its "as slice" tells type checkers. It is not listed, so that `from gpuslice import *` does not

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections import abc
 from pathlib import Path
 from types import ModuleType
 
@@ -124,7 +124,7 @@ def find_compiler() -> list[str]:
     raise NoCompiler("no C++20 compiler: " + "; ".join(tried))
 
 
-def _supported_sets(compiler: Sequence[str], scratch: Path) -> list[list[str]]:
+def _supported_sets(compiler: abc.Sequence[str], scratch: Path) -> list[list[str]]:
     """Return the options of each instruction set; one without options if the compiler does not know the sets."""
     sets = [[option] for option in _SETS.get(platform.machine(), [])]
     if sets and all(_probe([*compiler, *options], _PROBE_SET, scratch) is None for options in sets):
@@ -132,7 +132,7 @@ def _supported_sets(compiler: Sequence[str], scratch: Path) -> list[list[str]]:
     return [[]]
 
 
-def _probe(command: Sequence[str], text: str, scratch: Path) -> str | None:
+def _probe(command: abc.Sequence[str], text: str, scratch: Path) -> str | None:
     """Return the first line of a compiler's complaint about a small library; None if it makes it."""
     source = scratch / "probe.cpp"
     source.write_text(text)
@@ -141,7 +141,7 @@ def _probe(command: Sequence[str], text: str, scratch: Path) -> str | None:
     return None if done.returncode == 0 else _first_lines(done.stderr, 1)
 
 
-def _run_all(commands: Sequence[Sequence[str]]) -> None:
+def _run_all(commands: abc.Sequence[abc.Sequence[str]]) -> None:
     """Run commands at the same time."""
     running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace") for command in commands]
     outputs = [process.communicate()[1] for process in running]

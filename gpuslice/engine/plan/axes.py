@@ -1,6 +1,6 @@
 """Fewer axes and wider items: each step returns the same copy as another launch."""
 
-from collections.abc import Sequence
+from collections import abc
 from dataclasses import replace
 from math import gcd
 
@@ -8,7 +8,7 @@ from gpuslice.engine.plan.parts import Axis, Group, LaunchPlan, Part
 from gpuslice.engine.plan.sources import VECTOR_BYTES
 
 
-def with_aligned_items(group: Group, parts: Sequence[Part], itemsize: int) -> LaunchPlan:
+def with_aligned_items(group: Group, parts: abc.Sequence[Part], itemsize: int) -> LaunchPlan:
     """Return a group's launch with items as wide as a kernel moves and as addresses and strides are aligned.
 
     Wider items become an axis of narrower ones.
@@ -54,7 +54,7 @@ def with_merged_axes(launch: LaunchPlan) -> LaunchPlan:
     return replace(launch, axes=tuple(axes) or (Axis((1,), launch.width, launch.width),))
 
 
-def with_wider_items(launch: LaunchPlan, parts: Sequence[Part]) -> LaunchPlan:
+def with_wider_items(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan:
     """Make wider items of a contiguous inner axis: pairs of items that stay together move as one."""
     *outer, inner = launch.axes
     width = launch.width

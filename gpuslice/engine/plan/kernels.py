@@ -1,6 +1,6 @@
 """Which kernel moves a launch, by its inner axes."""
 
-from collections.abc import Sequence
+from collections import abc
 from dataclasses import replace
 
 from gpuslice.engine.plan.parts import Axis, LaunchPlan, Part
@@ -10,7 +10,7 @@ from gpuslice.engine.plan.sources import KERNELS, VECTOR_BYTES, is_listed
 MAX_CHANNELS = max(abs(kernel.variant) for kernel in KERNELS if kernel.kind == "planes")
 
 
-def with_kernel(launch: LaunchPlan, parts: Sequence[Part]) -> LaunchPlan:
+def with_kernel(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan:
     """Choose the kernel: of planes, rearranged and tiles the first that can move the launch, else rows."""
     for choose in (_planes, _rearranged, _tiles):
         chosen = choose(launch, parts)
@@ -20,7 +20,7 @@ def with_kernel(launch: LaunchPlan, parts: Sequence[Part]) -> LaunchPlan:
     return replace(launch, variant=step if not rest and is_listed("rows", launch.width, step) else 0)
 
 
-def _planes(launch: LaunchPlan, parts: Sequence[Part]) -> LaunchPlan | None:
+def _planes(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
     """Channels side by side in the source, one target each: the source is read once for all."""
     channels, width, run = len(launch.parts), launch.width, launch.axes[-1]
     if channels < 2 or len(parts) > MAX_CHANNELS or not launch.flat or any(axis.varies for axis in launch.axes):
@@ -33,7 +33,7 @@ def _planes(launch: LaunchPlan, parts: Sequence[Part]) -> LaunchPlan | None:
     return replace(launch, kind="planes", variant=channels if run.source > 0 else -channels, parts=tuple(order))
 
 
-def _rearranged(launch: LaunchPlan, parts: Sequence[Part]) -> LaunchPlan | None:
+def _rearranged(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
     """Interleaved channels that stay so, with the pixels or the channels of each reversed."""
     if len(launch.axes) < 2:
         return None
@@ -50,7 +50,7 @@ def _rearranged(launch: LaunchPlan, parts: Sequence[Part]) -> LaunchPlan | None:
     return replace(launch, kind="rearranged", variant=variant, axes=axes, source_offset=offset)
 
 
-def _tiles(launch: LaunchPlan, parts: Sequence[Part]) -> LaunchPlan | None:
+def _tiles(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
     """A source that is contiguous along another axis than the target's run."""
     *outer, run = launch.axes
     if abs(run.source) == launch.width or run.varies or run.counts[0] * launch.width < VECTOR_BYTES:

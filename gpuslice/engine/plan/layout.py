@@ -1,7 +1,7 @@
 """The bytes of a launch's parameters, as kernels/geometry.cuh declares them: a header and tables."""
 
 import struct
-from collections.abc import Sequence
+from collections import abc
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -82,7 +82,7 @@ def tables_behind_addresses(launch: LaunchPlan, tiling: Tiling, layout: Layout) 
     for i in range(launch.part_count):
         extents += divisor(launch.counts(i)[varying] if varying < MAX_RANK else 1, bits)
     extents += [0] * (2 * (capacity - launch.part_count))
-    starts: Sequence[int] = [*tiling.starts(), *[0] * (capacity - launch.part_count)]
+    starts: abc.Sequence[int] = [*tiling.starts(), *[0] * (capacity - launch.part_count)]
     return struct.pack(f"<{3 * capacity}{'Q' if bits == 64 else 'I'}", *extents, *starts)
 
 

@@ -1,7 +1,7 @@
 """Launches ready for their addresses: what a plan's cache keeps."""
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections import abc
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -37,7 +37,7 @@ class PackedLaunch:
     head: bytes
     tail: bytes
 
-    def fill(self, sources: Sequence[int], targets: Sequence[int]) -> bytes:
+    def fill(self, sources: abc.Sequence[int], targets: abc.Sequence[int]) -> bytes:
         """Return the parameters for the addresses of all parts of the plan."""
         launch = self.launch
         ahead, behind, parts = launch.source_offset, launch.target_offset, launch.parts
@@ -90,7 +90,7 @@ def _pack(launch: LaunchPlan, layout: Layout, tuning: Tuning, stream: bool) -> P
     )
 
 
-def _chunks(launch: LaunchPlan, most: int) -> Iterator[LaunchPlan]:
+def _chunks(launch: LaunchPlan, most: int) -> abc.Iterator[LaunchPlan]:
     if len(launch.parts) <= most:
         yield launch
         return

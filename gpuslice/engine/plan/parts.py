@@ -1,6 +1,6 @@
 """The parts of a copy, and which of them can share a launch."""
 
-from collections.abc import Sequence
+from collections import abc
 from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
@@ -125,7 +125,7 @@ class Group:
         self.members.append(index)
         return True
 
-    def axes(self, parts: Sequence[Part]) -> list[Axis]:
+    def axes(self, parts: abc.Sequence[Part]) -> list[Axis]:
         """Return the axes that all parts have together, without those of one item."""
         axes = []
         for k, stride in enumerate(self.strides):
@@ -136,7 +136,7 @@ class Group:
         return axes
 
 
-def groups_of(parts: Sequence[Part], itemsize: int) -> list[Group]:
+def groups_of(parts: abc.Sequence[Part], itemsize: int) -> list[Group]:
     """Return groups of parts that can share a launch; parts without items are left out."""
     groups: list[Group] = []
     for index, part in enumerate(parts):
@@ -149,7 +149,7 @@ def groups_of(parts: Sequence[Part], itemsize: int) -> list[Group]:
     return groups
 
 
-def _is_flat(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
+def _is_flat(shape: abc.Sequence[int], strides: abc.Sequence[int], itemsize: int) -> bool:
     expected = itemsize
     for count, stride in zip(reversed(shape), reversed(strides), strict=True):
         if count > 1:

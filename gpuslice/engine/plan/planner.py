@@ -1,6 +1,6 @@
 """From parts to launches, step by step."""
 
-from collections.abc import Sequence
+from collections import abc
 
 from gpuslice.engine.plan.axes import in_target_order, with_aligned_items, with_merged_axes, with_wider_items
 from gpuslice.engine.plan.kernels import with_kernel
@@ -8,7 +8,7 @@ from gpuslice.engine.plan.parts import LaunchPlan, Part, groups_of
 from gpuslice.engine.plan.sources import MAX_RANK
 
 
-def plan(parts: Sequence[Part], itemsize: int) -> tuple[list[LaunchPlan], list[int]]:
+def plan(parts: abc.Sequence[Part], itemsize: int) -> tuple[list[LaunchPlan], list[int]]:
     """Return the launches that copy the parts, and the indices of the parts that keep too many axes for the kernels.
 
     Notes

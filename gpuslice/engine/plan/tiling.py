@@ -1,6 +1,6 @@
 """How a launch is divided into tiles, one per block."""
 
-from collections.abc import Iterator, Sequence
+from collections import abc
 from itertools import accumulate
 from math import gcd, prod
 from typing import NamedTuple
@@ -28,9 +28,9 @@ class Tiling(NamedTuple):
 
     tile: int
     by_tile: bool
-    tiles: Sequence[int]
+    tiles: abc.Sequence[int]
 
-    def starts(self) -> Iterator[int]:
+    def starts(self) -> abc.Iterator[int]:
         """Yield the number of the first tile of each part."""
         return accumulate(self.tiles[:-1], initial=0)
 
@@ -54,7 +54,7 @@ def tiling_of(launch: LaunchPlan, tuning: Tuning, *, stream: bool) -> Tiling:
     return Tiling(tile, False, [-(-prod(shape) // tile) for shape in shapes])
 
 
-def _squares(width: int, shapes: Sequence[Sequence[int]], tuning: Tuning, stream: bool) -> list[int]:
+def _squares(width: int, shapes: abc.Sequence[abc.Sequence[int]], tuning: Tuning, stream: bool) -> list[int]:
     """Return how many tiles of the tiles kernel each part has."""
     # Tiles of streamed targets begin at cache lines, and the plan does not know where in a line an array begins.
     ahead = LINE_BYTES // width - 1 if stream else 0
