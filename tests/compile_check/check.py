@@ -17,6 +17,8 @@ from typing import Any
 
 from compiled import Compiled, compiled, keys
 
+from gpuslice.engine.plan.sources import digest
+
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 WITH_CUDA_12 = ("sm_90",)
 PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvdisasm")
@@ -58,7 +60,10 @@ def jobs_for(architectures: list[str] | None, quick: bool) -> list[tuple[str, st
 def table(results: Sequence[Compiled]) -> str:
     """Return a Markdown table of architectures and one of kernels."""
     tools = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-    return "\n".join([f"{tools}.", "", *_architectures(results), "", *_kernels(results)])
+    about = (
+        f"{time.strftime('%Y-%m-%d')}, sources {digest()}, {tools}. Facts about compiled code: nothing ran on a GPU."
+    )
+    return "\n".join(["# Compiled CUDA kernels", "", about, "", *_architectures(results), "", *_kernels(results)])
 
 
 def _architectures(results: Sequence[Compiled]) -> Iterator[str]:
