@@ -93,7 +93,6 @@ def test_a_library_of_other_sources_is_not_used(small):
     assert len(caught) == 1
     assert loaded is None
     assert sources.digest_of(folder) in reason
-    assert "nox -s kernels" in reason
 
 
 @needs_gxx
