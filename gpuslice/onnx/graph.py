@@ -71,7 +71,7 @@ class Graph:
         Parameters
         ----------
         inputs : mapping of str to array or sequence of arrays
-            All of one library and device. An input that has an initializer may be omitted.
+            Arrays of any library. An input that has an initializer may be omitted.
         observe : callable, optional
             Called as ``observe(node, operator, output, value)`` for each output of each node, before anything is
             copied. ``value`` has a shape, dtype and device, or is a sequence of such values.
@@ -79,7 +79,8 @@ class Graph:
         Returns
         -------
         dict of str to array or Sequence
-            By output name: fresh C-contiguous arrays, in the library and on the device of the inputs.
+            By output name: fresh C-contiguous arrays, each in the library and on the device of the input it comes from.
+            Constants join the first input that is not a NumPy array.
 
         Raises
         ------
