@@ -139,7 +139,7 @@ def test_docstring_examples(module):
 
 
 X = np.arange(10, dtype=np.float32)
-# opset, the graph's constants and nodes, what gpuslice gives (None: an error), what onnx.reference gives
+# opset, the graph's constants and nodes, what gpuslice returns (None: an error), what onnx.reference returns
 DIFFERENCES = {
     "start below -d": (13, "int64[1] s = {-11}, int64[1] e = {-2147483648}, int64[1] a = {0}, int64[1] t = {-1}", "y = Slice(x, s, e, a, t)", [[0]], [[]]),
     "end INT_MAX": (13, "int64[1] s = {9}, int64[1] e = {2147483647}, int64[1] a = {0}, int64[1] t = {-1}", "y = Slice(x, s, e, a, t)", [[]], [[]]),
@@ -150,7 +150,7 @@ DIFFERENCES = {
 
 
 @pytest.mark.parametrize("case", DIFFERENCES)
-def test_onnx_reference_differs_as_told(case):
+def test_onnx_reference_differs_as_the_page_says(case):
     opset, constants, nodes, ours, theirs = DIFFERENCES[case]
     header = f'<ir_version: 8, opset_import: ["" : {opset}]>'
     model = parser.parse_model(f"{header} g (float[10] x) => (float[n] y) <{constants}> {{ {nodes} }}")
