@@ -65,8 +65,9 @@ class CustomBuildHook(BuildHookInterface):
         except build.NoCompiler as error:
             if mode == "require":
                 raise SystemExit(f"GPUSLICE_KERNELS=require, but {error}") from error
-            return str(error)
+            return build.reason_of(error)
         except build.KernelsDoNotCompile as error:
+            library.with_name(build.REASON).write_text(f"{build.reason_of(error)}\n")
             raise SystemExit(f"the kernels do not compile:\n{error}") from error
         return ""
 

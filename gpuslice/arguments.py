@@ -16,7 +16,7 @@ _LONGEST_SHOWN = 40
 
 
 def integers(values: object, argument: str) -> tuple[int, ...]:
-    """Return bounds, axes, steps or sizes as Python ints. Values on a device cost a synchronising read.
+    """Return bounds, axes, steps or sizes as Python ints. Reading values on a device waits for the device.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def integer(value: object, argument: str) -> int:
 
 
 def single_integer(value: object, argument: str) -> int:
-    """Return a position, from an int, or an array or sequence of any rank that holds exactly one.
+    """Return one int, from an int, or an array or sequence of any rank that holds exactly one.
 
     Raises
     ------

@@ -4,8 +4,9 @@ import sys
 
 from gpuslice.devices import list_cuda
 from gpuslice.engine import host, host_library
+from gpuslice.engine.plan.sources import is_checkout
 
-_HOW_TO_BUILD = "install g++ (or set CXX), then run `pip install --force-reinstall --no-cache-dir` on gpuslice again"
+_REINSTALL = "install g++ (or set CXX), then run `pip install --force-reinstall --no-cache-dir gpuslice`"
 _PACKAGES = (
     "gpuslice",
     "numpy",
@@ -39,7 +40,7 @@ def show_config() -> None:
 def _host_kernels() -> str:
     reason = host_library.reason()
     if reason:
-        return f"not available: {reason}; to build them, {_HOW_TO_BUILD}"
+        return f"not available: {reason}. To build them, {'run `nox -s kernels`' if is_checkout() else _REINSTALL}"
     sets = ", ".join(host_library.instruction_sets())
     return f"compiled for {sets}; {host_library.instruction_set()} is used, with up to {host.threads()} threads"
 

@@ -51,7 +51,7 @@ def deliver_one(view: View, copy: bool | None, out: Array | None = None) -> Arra
 def _as_views(views: abc.Sequence[View], copy: bool | None) -> list[Array]:
     if copy is False and not all(map(engine.gives_views, views)):
         raise ValueError(f"copy=False is not possible: {views[0].library.name} cannot return this result as a view")
-    return [engine.read(view) for view in views]
+    return [engine.indexed(view) for view in views]
 
 
 def _check_outs(views: abc.Sequence[View], outs: abc.Sequence[Array]) -> None:

@@ -12,7 +12,10 @@ _PREFIXED = (IndexError, TypeError, ValueError)
 
 
 def _add_prefix(error: BaseException, prefix: str) -> None:
-    error.args = (f"{prefix}: {error}",)
+    if isinstance(error, (UnicodeDecodeError, UnicodeEncodeError)):  # their message is made of five arguments
+        error.reason = f"{error.reason} ({prefix})"
+    else:
+        error.args = (f"{prefix}: {error}",)
 
 
 class error_prefix:

@@ -1,4 +1,4 @@
-"""Whether arrays share memory, told by their addresses alone: device memory must not be read here."""
+"""Whether arrays share memory, from their addresses alone: no memory is read, which may be a device's."""
 
 from collections import abc
 

@@ -79,8 +79,8 @@ def slice_region(
 
 def _slice_axes(starts: abc.Sequence[int], axes: abc.Sequence[int] | None, rank: int) -> abc.Sequence[int]:
     if axes is None:
-        # The texts of 10 to 13 say [0, ..., r-1], which is impossible with fewer starts than axes. Slice-1's attribute
-        # and shape inference say [0, ..., len(starts)-1].
+        # Slice-1's attribute and ONNX's shape inference say [0, ..., len(starts)-1], as is done here. The texts of 10
+        # to 13 say [0, ..., r-1], which is impossible with fewer starts than axes.
         if len(starts) > rank:
             raise ValueError(
                 f"starts must have at most {rank} values for rank {rank} if axes are omitted; "

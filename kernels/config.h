@@ -28,7 +28,7 @@
 #ifndef GPUSLICE_INLINE
 #define GPUSLICE_INLINE inline __attribute__((always_inline))
 #endif
-// For code outside the inner loops, which inlining would only compile many times.
+// For code outside the inner loops: inlined, it would be compiled once more per kernel and be no faster.
 #define GPUSLICE_OUTLINE __attribute__((noinline))
 
 #endif

@@ -1,7 +1,7 @@
 // The CUDA executor's vectors: 16 bytes in four registers, and what can be done with them.
 //
 // Sources are never written by the kernel that reads them, so vectors come through the read-only path (ld.global.nc).
-// Targets are stored with the hint "cs" (cache streaming): nobody reads them again soon.
+// Targets are stored with the hint "cs" (cache streaming), because the kernel does not read them again.
 #pragma once
 
 #include "config.h"
@@ -44,8 +44,8 @@ GPUSLICE_INLINE Vector128 spliced(Vector128 a, Vector128 b, unsigned offset) {
 }
 
 // Load 16 bytes from any address. A misaligned load reads the two aligned vectors that hold the 16 bytes: up to 15
-// bytes before `source` and up to 15 behind `source + 16`, which the caller must know to be readable; see readable() in
-// cuda_walk.cuh. An aligned load reads nothing beside.
+// bytes before `source` and up to 15 after `source + 16`, which the caller must know to be readable; see readable() in
+// cuda_walk.cuh. An aligned load reads only its 16 bytes.
 GPUSLICE_INLINE Vector128 load128(const char* source) {
   const unsigned offset = static_cast<unsigned>(reinterpret_cast<unsigned long long>(source) % kVectorBytes);
   if (offset == 0) return load128_aligned(source);

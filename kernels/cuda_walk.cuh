@@ -21,7 +21,8 @@ constexpr int kThreads = kCudaThreads;
 #endif
 constexpr int kInFlight = 4;  // vectors of a thread; more only if one batch of a body has more
 
-// Vectors' worth of items that a thread takes at once. Bodies of several vectors take fewer, for want of registers.
+// Vectors' worth of items that a thread takes at once. Bodies of several vectors take fewer, because a thread does not
+// have more registers.
 template <class Body>
 constexpr GPUSLICE_INLINE int batch() {
   if (Body::kStride == 0 && Body::kItems > 8) return kInFlight / 2;  // gathered from bytes
@@ -49,7 +50,7 @@ GPUSLICE_INLINE Span<Index> span_of(const Header<Index>& header, const Tile<Inde
   return span;
 }
 
-// Whether load128() may read `vectors` vectors from `first` on, with what a misaligned load reads beside them.
+// Whether load128() may read `vectors` vectors from `first` on, and what a misaligned load reads before and after them.
 template <class Index>
 GPUSLICE_INLINE bool readable(const char* first, int vectors, const Span<Index>& span) {
   const unsigned offset = static_cast<unsigned>(reinterpret_cast<unsigned long long>(first) % kVectorBytes);
@@ -89,8 +90,8 @@ GPUSLICE_INLINE Index items_ahead(const Header<Index>& header, const Tile<Index>
   return static_cast<Index>((0 - first) % kVectorBytes / Body::kWidth);
 }
 
-// Move a batch that lies in one run, so that its place is found once. Return false if it does not, or can't be moved
-// whole.
+// Move a batch that lies in one run, so that its place is found once. Return false if it does not lie in one run, or if
+// its vectors cannot be moved whole.
 template <class Body, class Index, class Stride>
 GPUSLICE_INLINE bool move_in_run(const Body& body, const Span<Index>& span, const Place<Index>& first, Stride stride) {
   constexpr Index kStep = Index(kThreads) * Body::kItems, kLast = (batch<Body>() - 1) * kStep;
@@ -107,8 +108,8 @@ GPUSLICE_INLINE bool move_in_run(const Body& body, const Span<Index>& span, cons
   return true;
 }
 
-// Move a vector that ends one run and begins the next, if the target goes on: it is spliced from the last whole vector
-// of the one and the first of the other. Return false if it is not that, or if runs are shorter than a vector.
+// Move a vector of a contiguous target that ends one run and begins the next: it is spliced from the last whole vector
+// of the one and the first of the other. Return false if it is not such a vector, or if runs are shorter than a vector.
 template <class Body, class Index, class Stride>
 GPUSLICE_INLINE bool move_across(const Body& body, const Span<Index>& span, const Header<Index>& header,
                                  const Tile<Index>& tile, Index item, Stride stride) {
@@ -167,7 +168,7 @@ GPUSLICE_INLINE void move_apart(const Body& body, const Span<Index>& span, const
   for (int i = 0; i < batch<Body>(); ++i) {
     const Index item = at + i * kStep;
     if (whole >> i & 1 || item >= tile.end) continue;
-    if constexpr (Body::kWritten == 1 && Body::kItems > 1 && Body::kRead <= 2)  // for more there are no registers
+    if constexpr (Body::kWritten == 1 && Body::kItems > 1 && Body::kRead <= 2)  // more need too many registers
       if (move_across(body, span, header, tile, item, stride)) continue;
     move_items(body, header, tile, item, stride);
   }

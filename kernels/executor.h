@@ -1,4 +1,4 @@
-// The executor of this translation unit: 16-byte vectors, single items, and the tiles kernel's way through memory.
+// The executor of this translation unit: 16-byte vectors, single items, and how the tiles kernel moves a tile.
 //
 // Both executors provide the same names:
 //   Vector128                      16 bytes in registers

@@ -3,7 +3,7 @@
 // A part is one view and its target. The parts of a launch have the same strides, and differ in the extent of at most
 // one axis, so that all pieces of a split are one launch. Axis 0 is the outermost; the last axis is the run, along
 // which the target is contiguous. The parameters are passed by value: nothing is uploaded, and a captured CUDA graph
-// replays what it held.
+// keeps a copy of them.
 #pragma once
 
 #include "config.h"
@@ -33,12 +33,12 @@ template <class Index>
 struct Header {
   unsigned rank;
   unsigned parts;
-  unsigned capacity;  // entries of the tables: of parts, or for kPlanes the channels of the one part
+  unsigned capacity;  // entries of each table: one per part; for kPlanes, which has one part, one per channel
   unsigned varying;   // the axis whose extent differs between parts; kMaxRank if all are equal
   unsigned order;
   unsigned flat;    // whether each target is contiguous throughout, so that an item's place is its number
   unsigned stream;  // whether targets are too large to be worth keeping in a cache; only the host asks
-  Index tile;       // items of a tile (kByPart), or entries of axis 0 (kByTile)
+  Index tile;       // items (pixels) of a tile (kByPart), or entries of axis 0 (kByTile)
   Index tiles;      // tiles of the first part
   Divisor<Index> shape[kMaxRank];
   typename Signed<Index>::type source_stride[kMaxRank];  // bytes

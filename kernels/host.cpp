@@ -92,7 +92,7 @@ int gpuslice_copy(unsigned kernel, const void* parameters, unsigned long long bl
 // Return the digest of the sources that this library was compiled from.
 const char* gpuslice_digest() { return GPUSLICE_DIGEST; }
 
-// Return the name of an instruction set that was compiled, the best one first, or nullptr behind the last.
+// Return the name of an instruction set that was compiled, the best one first, or nullptr after the last.
 const char* gpuslice_instruction_set_at(unsigned position) {
   return position < sizeof gpuslice::kSets / sizeof gpuslice::kSets[0] ? gpuslice::kSets[position].name : nullptr;
 }

@@ -1,7 +1,7 @@
 // How one host thread moves runs, a cache line at a time: the inner loops, which are compiled once per kernel.
 //
 // One thread's job: the runs that Walk found. A run that goes backward is moved from its end.
-// Limits: none on addresses. With streaming stores, what lies before the first aligned vector of a run goes item by
+// Limits: any address. With streaming stores, what lies before the first aligned vector of a run goes item by
 // item.
 #pragma once
 
@@ -64,7 +64,7 @@ class HostWalk final : public Walk {
         }
         vectors = count / Body::kItems;
         if constexpr (!Body::kDense && Body::kRead > 0) {
-          // The bytes behind the last item of a run are not read, so the last vector may have to go item by item.
+          // The bytes after the last item of a run are not read, so the last vector may have to go item by item.
           const HostIndex readable = (left - 1) / Body::kItems;
           if (vectors > readable) vectors = readable;
         }
@@ -174,7 +174,7 @@ class HostWalk final : public Walk {
     }
   }
 
-  // Move the items behind the last whole vector: by way of edge_, or by a vector that overlaps the one before, or one
+  // Move the items after the last whole vector: by way of edge_, or by a vector that overlaps the one before, or one
   // by one.
   template <bool Stream>
   GPUSLICE_INLINE void move_rest(const Body& body, const char* source, char* target, HostIndex rest,
@@ -191,7 +191,7 @@ class HostWalk final : public Walk {
     for (; rest; --rest, source += stride(), target += Body::kWidth) body.item(target, source);
   }
 
-  // Move an item by way of edge_: what does not fill a vector waits there for the items behind it, even those of the
+  // Move an item by way of edge_: what does not fill a vector waits there for the items after it, even those of the
   // next run. A line that is written in part through the caches and in part past them is written twice.
   GPUSLICE_OUTLINE void stage(const char*& source, char*& target) {
     const unsigned begin = offset(target), end = begin + Body::kWidth;

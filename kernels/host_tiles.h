@@ -1,8 +1,10 @@
 // How a host thread moves a tile of the tiles kernel: squares of vectors are transposed in registers, on the way from
 // the source to memory of the thread's own, from which each row of the target is written at once.
 //
-// One thread's job: a tile. Limits: none on addresses; with `stream`, target rows begin at multiples of 16 bytes.
-// A tile is 16 KiB, which the first cache holds twice, and covers whole cache lines of source and target.
+// One thread's job: a tile.
+// Limits: any address. With `stream`, target rows begin at multiples of 16 bytes.
+// A tile has 16 KiB, so that the first-level cache holds it and its copy. It covers whole cache lines of source and
+// target.
 #pragma once
 
 #include "config.h"

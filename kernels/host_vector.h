@@ -19,7 +19,7 @@ inline namespace GPUSLICE_SET {
 
 typedef unsigned char Vector128 __attribute__((vector_size(kVectorBytes)));
 
-// Load 16 bytes from any address; nothing is read beside them.
+// Load 16 bytes from any address; no other byte is read.
 GPUSLICE_INLINE Vector128 load128(const char* source) {
   Vector128 v;
   memcpy(&v, source, sizeof v);

@@ -205,7 +205,7 @@ inline void Walk::start(const Tile<HostIndex>& tile) {
   runs_ = extent_[last_ - 1] - at_[last_ - 1] - 1;
 }
 
-// Go from behind the last run of an entry of axis `last_ - 2` to the first run of the next entry.
+// Go from the end of the last run of an entry of axis `last_ - 2` to the first run of the next entry.
 inline void Walk::next_entry() {
   runs_ = extent_[last_ - 1];
   source_ -= static_cast<HostStride>(runs_) * pitch_;

@@ -3,8 +3,9 @@
 //
 // One thread's job: read one vector per channel, which hold as many pixels as a vector has items, permute them in
 // registers, and name the places of as many vectors.
-// Limits: widths 1, 2 and 4; 2 to 4 channels. An item of the geometry is a whole pixel. A run is a row of pixels, dense
-// in the source, forward or backward.
+// Limits: widths 1, 2 and 4; 2 to 4 channels. Width is the bytes of one channel of a pixel. The parameters count
+// pixels: what geometry.cuh calls an item is a whole pixel here. A run is a row of pixels, dense in the source, forward
+// or backward.
 // Launch shape: one block per tile. Planes has one part, whose table of targets holds one address per channel.
 #pragma once
 

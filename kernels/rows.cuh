@@ -1,9 +1,10 @@
 // Rows: targets that are filled vector by vector from runs whose items are Step apart, or any stride apart (Step 0).
 //
-// One thread's job: read |Step| whole vectors of a run (Step 0: gather one), reverse or thin them in registers, and
-// name the place of the one vector that they become. Which vectors a thread takes is the executor's decision
-// (cuda_walk.cuh, host_runs.h). Limits: any step is correct for Width < 16; |Step| > 1 needs registers for |Step|
-// vectors. Launch shape: one block per tile.
+// One thread's job: read |Step| whole vectors of a run (Step 0: gather one), take every |Step|-th item of them in
+// registers, in reverse order if Step is negative, and name the place of the one vector that they become. The executor
+// decides which vectors a thread takes (cuda_walk.cuh, host_runs.h).
+// Limits: any step is correct for Width < 16; |Step| > 1 needs registers for |Step| vectors.
+// Launch shape: one block per tile.
 #pragma once
 
 #include "executor.h"
@@ -34,7 +35,7 @@ struct Rows {
     return Step >= 0 ? source : source + Width - kRead * kVectorBytes;
   }
 
-  // Reads kRead whole vectors from first(source) on: with |Step| > 1 also up to (|Step| - 1) * Width bytes behind the
+  // Reads kRead whole vectors from first(source) on: with |Step| > 1 also up to (|Step| - 1) * Width bytes after the
   // last item (before it, if Step is negative). The caller knows that they are readable.
   GPUSLICE_INLINE Registers load(const char* source, Stride stride) const {
     if constexpr (Step == 0) {

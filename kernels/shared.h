@@ -31,6 +31,7 @@ constexpr int kCudaTileRuns[] = {128, 64, 32, 32, 32};
 
 enum Kind { kRows, kPlanes, kRearranged, kTiles };
 
+// `width`: bytes of an item; of kPlanes and kRearranged: of one channel of a pixel.
 // `variant` of kRows: the step between items, or 0 for any stride. Of kPlanes and kRearranged: the channels, negative
 // if pixels go backward. Of kTiles: 0.
 struct Kernel {

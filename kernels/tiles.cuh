@@ -1,8 +1,9 @@
 // Tiles: sources that are contiguous along another axis than their targets (transposed arrays, Fortran order).
 //
 // A block reads a tile along the source's contiguous axis (`unit`) into memory of its own, and writes it along the
-// target's (`run`). The last axis of the geometry is the run, the one before it the unit axis, whose items are one item
-// apart, forward. Source rows and target rows are whole vectors where their addresses allow it, else single items.
+// target's (`run`). The last axis of the geometry is the run, the one before it the unit axis. Source items along the
+// unit axis are contiguous and go forward; the target may go backward along it. Source rows and target rows move as
+// whole vectors if their addresses allow it, else as single items.
 // Limits: widths 1, 2, 4, 8 and 16; rank 2 or more; extents that differ between parts only along axis 0.
 // Launch shape: one block per tile of TileShape<Width>, and TileShape<Width>::kMemory bytes of memory for each block.
 #pragma once

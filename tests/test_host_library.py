@@ -32,7 +32,6 @@ def test_a_library_of_other_sources_is_not_used(small_kernels):
     assert len(caught) == 1
     assert loaded is None
     assert sources.digest_of(folder) in reason
-    assert "nox -s kernels" in reason
 
 
 @needs_gxx
@@ -72,7 +71,7 @@ def test_a_damaged_library_breaks_no_import(small_kernels, damage):
 
 def test_the_reason_of_the_build_is_shown(tmp_path):
     library = tmp_path / sources.LIBRARY
-    assert "nox -s kernels" in host_library.load(library)[1]
+    assert host_library.load(library)[1] == "they were not built"
     (tmp_path / sources.REASON).write_text("no C++20 compiler: g++ is not found\n")
     assert host_library.load(library) == (None, "no C++20 compiler: g++ is not found")
 

@@ -27,7 +27,7 @@ def test_contiguous(xp):
     assert gs.contiguous(()) == ()
     out = make(xp, np.zeros_like(X))
     assert gs.contiguous(data[::-1, ...], out=out) is out
-    with pytest.raises(TypeError, match=r"^contiguous: views must be an array; got int"):
+    with pytest.raises(TypeError, match=r"^contiguous: views\[1\] must be an array; got int"):
         gs.contiguous([data, 3])
 
 

@@ -45,7 +45,7 @@ def main(arguments: abc.Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="gpuslice", description="Run ONNX's data-movement operators on files of arrays.")
+    parser = _Parser(prog="gpuslice", description="Run ONNX's Slice, Split and sequence operators on files of arrays.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     _add_run(commands.add_parser("run", help="run a model made of these operators"))
     _add_operator(commands.add_parser("op", help="run one operator, such as Slice-13"))

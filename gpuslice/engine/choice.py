@@ -1,4 +1,4 @@
-"""The one decision "NumPy or kernels": for a few small NumPy arrays NumPy is done before a plan is looked up."""
+"""The one decision "NumPy or kernels". For a few small NumPy arrays a look-up of the plan takes longer than NumPy."""
 
 from collections import abc
 
@@ -14,7 +14,7 @@ _CONTIGUOUS_WEIGHT = 1 / 8
 def small_numpy_arrays(values: abc.Sequence[View | Joined]) -> list[Array] | None:
     """Return the values as NumPy arrays if NumPy copies them faster than the kernels do; else None.
 
-    A Joined is never small: its parts decide, see `copy_is_small`.
+    None for a Joined too: `copy_is_small` looks at its parts.
     """
     if len(values) > FEW_VIEWS:
         return None
@@ -35,6 +35,6 @@ def are_small(arrays: abc.Iterable[Array]) -> bool:
 
 
 def copy_is_small(pairs: abc.Sequence[tuple[View, View]]) -> bool:
-    """Return whether NumPy copies sources to targets faster than the kernels do. Both sides count alike."""
+    """Return whether NumPy copies sources to targets faster than the kernels do: both sides have to be small."""
     sources, targets = zip(*pairs, strict=True)
     return small_numpy_arrays(targets) is not None and small_numpy_arrays(sources) is not None

@@ -32,10 +32,10 @@ def dense(values: abc.Sequence[View | Joined]) -> list[Array]:
         if is_tracing():
             _record_numpy(copies)
         return copies
-    # An empty array that is written, never asarray(copy=True), which keeps Fortran order.
+    # Not asarray(copy=True): it keeps Fortran order.
     targets = [_allocate(value) if value.library.mutable else None for value in values]
     _execute(values, targets)
-    return [generic.read(value) if target is None else target for value, target in zip(values, targets, strict=True)]
+    return [generic.indexed(value) if target is None else target for value, target in zip(values, targets, strict=True)]
 
 
 def dense_in_one_block(views: abc.Sequence[View]) -> list[Array]:
@@ -65,7 +65,7 @@ def _execute(values: abc.Sequence[View | Joined], targets: abc.Sequence[Array | 
     for value, target in zip(values, targets, strict=True):
         if target is not None:
             pairs.setdefault(value.library.executor, []).extend(value.pairs(target))
-    # The parts of a Joined decide whether it is small; other values were not.
+    # `small_numpy_arrays` has refused these values, but a Joined only because it is one: its parts may be small.
     undecided = any(type(value) is Joined for value in values)
     for name, members in pairs.items():
         if undecided and copy_is_small(members):

@@ -23,17 +23,17 @@ def copy(pairs: abc.Iterable[tuple[View, View]], executor: str = "generic", kern
     for source, target in pairs:
         if 0 in target.region.shape:
             continue
-        target.array[index_of(target.region)] = read(source)
+        target.array[index_of(target.region)] = indexed(source)
         if is_tracing():
             count = prod(target.shape)
             read_bytes, written = count * itemsize(source.dtype), count * itemsize(target.dtype)
             record_launch(Launch(executor, kernel, None, None, read_bytes, written))
 
 
-def read(value: View | Joined) -> Array:
+def indexed(value: View | Joined) -> Array:
     """Return a value as its library's indexing returns it: a view if the library has views, else a new array."""
     if isinstance(value, Joined):
-        return value.xp.concat([read(part) for part in value.parts], axis=value.axis)
+        return value.xp.concat([indexed(part) for part in value.parts], axis=value.axis)
     region = value.region
     if not value.library.negative_steps and (reversed_axes := _reversed_axes(region)):
         return value.xp.flip(value.array[index_of(_ascending(region))], axis=reversed_axes)
@@ -41,7 +41,7 @@ def read(value: View | Joined) -> Array:
 
 
 def gives_views(view: View) -> bool:
-    """Return whether `read` returns a view that shares memory with the array."""
+    """Return whether `indexed` returns a view that shares memory with the array."""
     library = view.library
     return library.views and (library.negative_steps or not _reversed_axes(view.region))
 

@@ -9,7 +9,7 @@ from gpuslice.engine.plan import HOST_64, HOST_TUNING, VECTOR_BYTES, LaunchPlan,
 
 # Larger targets do not stay in the caches until they are read again, so stores bypass the caches.
 _STREAM_BYTES = 1 << 23
-# Shorter runs that leave a vector unfilled are put together faster in the caches.
+# Shorter runs that end inside a vector are faster through the caches.
 _STREAM_RUN = 512
 # Starting a thread costs as much as copying some hundred kilobytes.
 _BYTES_PER_THREAD = 1 << 22

@@ -71,6 +71,12 @@ class KernelsDoNotCompile(Exception):
     """There is a compiler, and it refuses the kernels; the message has its first lines."""
 
 
+def reason_of(error: Exception) -> str:
+    """Return an error of this module as one line, which `gpuslice info` shows."""
+    first = str(error).splitlines()[0]
+    return f"they did not compile: {first}" if isinstance(error, KernelsDoNotCompile) else first
+
+
 def compile_library(kernels: Path, library: Path) -> None:
     """Compile the kernels of a folder into a library. If that fails, no library is left there, not even an older one.
 
@@ -168,6 +174,7 @@ def main() -> int:
     try:
         compile_library(_SOURCES.folder(), package / LIBRARY)
     except (NoCompiler, KernelsDoNotCompile) as error:
+        (package / REASON).write_text(f"{reason_of(error)}\n")
         print(error, file=sys.stderr)
         return 1
     (package / REASON).unlink(missing_ok=True)

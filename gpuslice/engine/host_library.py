@@ -77,7 +77,7 @@ def _loaded(path: Path) -> ctypes.CDLL:
     if built_from != sources.digest():
         text = f"{path} was compiled from other sources ({built_from}) than those of this checkout ({sources.digest()})"
         warnings.warn(f"{text}; it is not used. Run `nox -s kernels`.", RuntimeWarning, stacklevel=2)
-        raise _Unusable(f"{text}; run `nox -s kernels`")
+        raise _Unusable(text)
     if not library.gpuslice_instruction_set():
         raise _Unusable(f"the processor has none of the instruction sets {', '.join(_compiled_sets(library))}")
     _use_forced_set(library)
@@ -100,7 +100,7 @@ def _reason_of_the_build(path: Path) -> str:
     try:
         return path.with_name(sources.REASON).read_text().strip()
     except OSError:
-        return "they were not built; run `nox -s kernels` in a checkout"
+        return "they were not built"
 
 
 def _declare(library: ctypes.CDLL) -> None:

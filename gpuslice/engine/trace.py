@@ -17,7 +17,7 @@ class Launch:
     kernel : str
         Its name there, such as "rows<4, -1>".
     vector_bytes, grid : int or None
-        Width of an access in bytes, and number of blocks; None for "numpy" and "generic".
+        Bytes of a vector, the widest access of a kernel, and number of blocks; None for "numpy" and "generic".
     bytes_read, bytes_written : int
         Each item counted once, times its size in bytes.
     """

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from gpuslice import rules
 from gpuslice.arguments import Ints, integer, integers
-from gpuslice.engine import Joined, View, dense, read
+from gpuslice.engine import Joined, View, dense, indexed
 from gpuslice.libraries import Array
 from gpuslice.sequence import Item
 
@@ -23,7 +23,7 @@ def as_view(tensor: Item, argument: str = "data") -> View:
 
 def as_array(tensor: Item) -> Array:
     """Return a tensor as an array, without a copy if possible."""
-    return read(as_view(tensor)) if isinstance(tensor, (View, Joined)) else tensor
+    return indexed(as_view(tensor)) if isinstance(tensor, (View, Joined)) else tensor
 
 
 def slice_1(data: Item, /, *, starts: Ints, ends: Ints, axes: Ints | None = None) -> list[View]:

@@ -81,7 +81,10 @@ def check_outputs(version: Version, outputs: int) -> None:
 
 
 def check_input_count(version: Version, given: abc.Sequence[bool]) -> None:
-    """Raise ValueError for inputs past the last of a version and for missing ones. ``given``: which are present."""
+    """Raise ValueError for inputs past the last of a version and for missing ones.
+
+    ``given`` has one bool per input of the node: whether it is present.
+    """
     if given and version.input(len(given) - 1) is None:
         count = len(version.inputs)
         raise ValueError(f"inputs must be at most {count}, {_names(version.inputs)}; got {len(given)}")

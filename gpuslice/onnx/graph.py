@@ -13,8 +13,8 @@ from gpuslice.errors import error_prefix
 from gpuslice.onnx.constants import constant_value, first_foreign, placed, tensor_value
 from gpuslice.onnx.declared import Declared
 from gpuslice.onnx.evaluate import finish
+from gpuslice.onnx.graph_node import GraphNode
 from gpuslice.onnx.model import opset_of, unsupported
-from gpuslice.onnx.step import Step
 
 # Called with the names of node, operator and output, and the value.
 Observer: TypeAlias = abc.Callable[[str, str, str, Any], None]
@@ -61,7 +61,7 @@ class Graph:
         self._constants = _by_name("initializer", ((tensor.name, tensor_value(tensor)) for tensor in graph.initializer))
         self.inputs = {name: entry for name, entry in self.declared.items() if name not in self._constants}
         self.outputs = _by_name("output", ((entry.name, Declared.of(entry)) for entry in graph.output))
-        self._steps: list[Step] = []
+        self._nodes: list[GraphNode] = []
         self._read_nodes(graph.node, opset_of(model))
         self._moved = self._names_moved()
 
@@ -71,7 +71,7 @@ class Graph:
         Parameters
         ----------
         inputs : mapping of str to array or sequence of arrays
-            All of one library and device. An input that has an initializer may be omitted.
+            Arrays of any library. An input that has an initializer may be omitted.
         observe : callable, optional
             Called as ``observe(node, operator, output, value)`` for each output of each node, before anything is
             copied. ``value`` has a shape, dtype and device, or is a sequence of such values.
@@ -79,7 +79,8 @@ class Graph:
         Returns
         -------
         dict of str to array or Sequence
-            By output name: fresh C-contiguous arrays, in the library and on the device of the inputs.
+            By output name: fresh C-contiguous arrays, each in the library and on the device of the input it comes from.
+            Constants join the first input that is not a NumPy array.
 
         Raises
         ------
@@ -87,13 +88,13 @@ class Graph:
             Inputs are missing, unknown, or not as the model declares them, or the operator of a node raises.
         """
         values = self._bind(inputs)
-        for step in self._steps:
-            results = step.run([self._input(step, i, name, values, inputs) for i, name in enumerate(step.inputs)])
-            for name, result in zip(step.outputs, results, strict=True):
+        for node in self._nodes:
+            results = node.run([self._input(node, i, name, values, inputs) for i, name in enumerate(node.inputs)])
+            for name, result in zip(node.outputs, results, strict=True):
                 if name:
                     values[name] = result
                     if observe is not None:
-                        observe(step.node, step.operator, name, result)
+                        observe(node.name, node.operator, name, result)
         for name, declared in self.outputs.items():
             declared.check_output(values[name], name)
         return dict(zip(self.outputs, finish([values[name] for name in self.outputs]), strict=True))
@@ -107,18 +108,18 @@ class Graph:
                 if node.op_type == "Constant":
                     self._constants[node.output[0]] = constant_value(node, opset)
             if node.op_type != "Constant":
-                self._steps.append(Step.of(node, name, opset))
+                self._nodes.append(GraphNode.of(node, name, opset))
         for name in self.outputs:
             if name not in known:
                 raise ValueError(f"graph output {name!r} is not the output of any node, input or initializer")
 
     def _input(
-        self, step: Step, position: int, name: str, values: abc.Mapping[str, Any], inputs: abc.Mapping[str, Any]
+        self, node: GraphNode, position: int, name: str, values: abc.Mapping[str, Any], inputs: abc.Mapping[str, Any]
     ) -> Any:
         """Return an input of a node. A constant that is read as bounds is read on the host, even if it is also data."""
         if not name:
             return None
-        entry = step.input(position)
+        entry = node.input(position)
         if entry and entry.kind == "index" and name in self._constants and name not in inputs:
             return self._constants[name]
         return values[name]
@@ -126,10 +127,10 @@ class Graph:
     def _names_moved(self) -> set[str]:
         """Return the names of values whose items may reach an output. Bounds and positions stay on the host."""
         moved = set(self.outputs)
-        for step in reversed(self._steps):
-            for position, name in enumerate(step.inputs):
-                entry = step.input(position)
-                if (entry.kind != "index") if entry else not moved.isdisjoint(step.outputs):
+        for node in reversed(self._nodes):
+            for position, name in enumerate(node.inputs):
+                entry = node.input(position)
+                if (entry.kind != "index") if entry else not moved.isdisjoint(node.outputs):
                     moved.add(name)
         return moved
 

@@ -100,7 +100,7 @@ def read_attributes(node: NodeProto) -> dict[str, Any]:
             raise ValueError(f"attribute {attribute.name} must be given once; got it twice")
         if attribute.ref_attr_name:
             raise ValueError(f"attribute {attribute.name} must have a value; it refers to {attribute.ref_attr_name!r}")
-        # An empty list may have no type: no field is set that would tell it.
+        # An empty list may have no type, since no field is set that shows it.
         untyped = attribute.type == AttributeProto.UNDEFINED
         value = list(attribute.ints) if untyped else helper.get_attribute_value(attribute)
         attributes[attribute.name] = list(value) if attribute.type == AttributeProto.INTS else value

@@ -209,5 +209,5 @@ def contiguous(views: Any, out: Any = None) -> Any:
     >>> a, b = gs.contiguous([x[::-1], x.T])
     """
     if isinstance(views, (list, tuple, Sequence)):
-        return tuple(deliver([View.of(view, "views") for view in views], True, out))
+        return tuple(deliver([View.of(view, f"views[{i}]") for i, view in enumerate(views)], True, out))
     return deliver_one(View.of(views, "views"), True, out)

@@ -1,4 +1,4 @@
-"""Fewer axes and wider items: each step returns the same copy as another launch."""
+"""Simpler launches for the same copy: fewer axes, and wider items."""
 
 from collections import abc
 from dataclasses import replace

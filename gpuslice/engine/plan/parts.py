@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gpuslice.engine.plan.sources import Kernel
 
-# How many groups a part is tried with.
+# A part is compared with so many groups, the latest ones, before it starts a group of its own.
 _TRIED = 8
 
 

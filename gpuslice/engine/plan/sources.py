@@ -65,16 +65,22 @@ def folder() -> Path:
     raise FileNotFoundError(f"gpuslice has no kernels/ folder in {package} or beside it; is the installation complete?")
 
 
+def is_checkout() -> bool:
+    """Return whether the package lies in a checkout, where `nox -s kernels` compiles in place."""
+    return folder().parent != Path(__file__).resolve().parents[2]
+
+
 @cache
 def digest() -> str:
-    """Return a digest of all sources, as 16 hexadecimal digits."""
+    """Return a digest of all sources and of how they are compiled, as 16 hexadecimal digits."""
     return digest_of(folder())
 
 
 def digest_of(path: Path) -> str:
-    """Return the digest of the sources in a folder."""
+    """Return the digest of the sources in a folder, and of how they are compiled."""
     total = sha256()
-    for file in sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES):
+    how = Path(__file__).resolve().parents[1] / "host_build.py"
+    for file in [*sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES), how]:
         content = file.read_bytes()
         total.update(f"{file.name} {len(content)}\n".encode() + content)
     return total.hexdigest()[:16]

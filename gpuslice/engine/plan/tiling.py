@@ -19,7 +19,7 @@ class Tiling(NamedTuple):
     Attributes
     ----------
     tile : int
-        Items of a tile, or if parts take turns, entries of axis 0. The tiles kernel does not use it.
+        The size of a tile: a number of items, or of entries of axis 0 if ``by_tile``. The tiles kernel does not use it.
     by_tile : bool
         Whether the parts take turns tile by tile.
     tiles : sequence of int

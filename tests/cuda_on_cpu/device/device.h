@@ -1,8 +1,8 @@
-// CUDA's device language as far as kernels/ and CuPy's own kernels use it, for g++: kernels run on a CPU, thread by
-// thread, by block.cpp.
+// CUDA's device language as far as kernels/ and CuPy's own kernels use it, for g++. block.cpp runs the threads of a
+// kernel on a CPU, one after the other.
 //
-// What it shows: index arithmetic, permutations, edges, and that every vector access is aligned (it aborts where one is
-// not). What it cannot show: anything about speed, or whether NVIDIA's compilers take the text.
+// What it shows: index arithmetic, permutations, edges, and that every vector access is aligned (it aborts if one is
+// not). What it cannot show: anything about speed, or whether NVIDIA's compilers accept the source.
 #pragma once
 
 #include <cstdint>

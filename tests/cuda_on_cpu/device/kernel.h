@@ -1,4 +1,5 @@
-// What the compiled kernels tell the driver: a table with one entry per kernel, which nvrtc.cpp appends to the source.
+// What the compiled kernels tell the driver: a table with one entry per kernel, which compiler/compile.cpp appends to
+// the source.
 #pragma once
 
 #include <cstddef>

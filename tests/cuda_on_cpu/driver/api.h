@@ -1,4 +1,4 @@
-// What the entry points of runtime.cpp and driver.cpp share.
+// What all entry points of the driver and the runtime share.
 #pragma once
 
 #include <cuda.h>

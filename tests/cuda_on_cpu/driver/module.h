@@ -1,4 +1,4 @@
-// Modules, which are shared libraries of kernels that nvrtc.cpp compiled, and launches.
+// Modules, which are shared libraries of kernels that compiler/compile.cpp compiled, and launches.
 #pragma once
 
 #include <cuda_runtime_api.h>

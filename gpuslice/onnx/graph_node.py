@@ -12,12 +12,12 @@ from gpuslice.versions import Input, Version
 
 
 @dataclass(frozen=True)
-class Step:
+class GraphNode:
     """A node ready to run.
 
     Attributes
     ----------
-    node : str
+    name : str
         The node's name, or its position such as "#3".
     version : Version or None
         None for Identity.
@@ -26,23 +26,23 @@ class Step:
     attributes : dict
     """
 
-    node: str
+    name: str
     version: Version | None
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, node: NodeProto, name: str, opset: int) -> "Step":
-        """Return the step of a node; raise ValueError if its version does not allow it."""
+    def of(cls, node: NodeProto, name: str, opset: int) -> "GraphNode":
+        """Return a node ready to run; raise ValueError if its version does not allow it."""
         inputs = tuple(node.input)
         while inputs and not inputs[-1]:
             inputs = inputs[:-1]
         version = None if node.op_type == "Identity" else version_of(node, opset)
-        step = cls(name, version, inputs, tuple(node.output))
-        with error_prefix(step.label):
-            step.attributes.update(_checked(step, read_attributes(node)))
-        return step
+        ready = cls(name, version, inputs, tuple(node.output))
+        with error_prefix(ready.label):
+            ready.attributes.update(_checked(ready, read_attributes(node)))
+        return ready
 
     @property
     def operator(self) -> str:
@@ -51,8 +51,8 @@ class Step:
 
     @property
     def label(self) -> str:
-        """The step as messages show it."""
-        return f"{self.operator} (node {self.node})"
+        """The node as messages show it."""
+        return f"{self.operator} (node {self.name})"
 
     def input(self, position: int) -> Input | None:
         """Return what the version says of an input; None for Identity."""
@@ -66,12 +66,12 @@ class Step:
             return apply(self.version, inputs, self.attributes, len(self.outputs))
 
 
-def _checked(step: Step, attributes: dict[str, Any]) -> dict[str, Any]:
-    if step.version is None:
-        if len(step.inputs) != 1 or len(step.outputs) != 1 or attributes:
+def _checked(node: GraphNode, attributes: dict[str, Any]) -> dict[str, Any]:
+    if node.version is None:
+        if len(node.inputs) != 1 or len(node.outputs) != 1 or attributes:
             raise ValueError("must have one input, one output and no attributes")
         return {}
-    checked = check_attributes(step.version, attributes)
-    check_outputs(step.version, len(step.outputs))
-    check_input_count(step.version, [bool(name) for name in step.inputs])
+    checked = check_attributes(node.version, attributes)
+    check_outputs(node.version, len(node.outputs))
+    check_input_count(node.version, [bool(name) for name in node.inputs])
     return checked
