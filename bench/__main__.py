@@ -102,8 +102,8 @@ def _common() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="smaller arrays, two widths and fewer rounds")
     parser.add_argument("--case", action="append", help="only cases whose name contains this; may be repeated")
     parser.add_argument("--width", action="append", type=int, help="only items of so many bytes; may be repeated")
-    parser.add_argument("--rounds", type=int, help="how often each call is timed at least")
-    parser.add_argument("--mebibytes", type=int, help="size of the large sources")
+    parser.add_argument("--rounds", type=int, help="how many times each call is timed, at least")
+    parser.add_argument("--mebibytes", type=int, help="largest size of a source")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the results")
     return parser
 
@@ -115,10 +115,10 @@ def _parser() -> argparse.ArgumentParser:
         description="Time gpuslice beside other libraries; write a table, a chart and the numbers as JSON.",
         epilog="`python -m bench compare BASE [HEAD]` times two commits of gpuslice; see its --help.",
     )
-    parser.add_argument("--device", choices=("cpu", "cuda", "all"), default="cpu")
-    parser.add_argument("--peer", action="append", type=str.lower, help="only this library; may be repeated")
-    parser.add_argument("--name", help="of the files, before the date; by default the device")
-    parser.add_argument("--no-chart", action="store_true")
+    parser.add_argument("--device", choices=("cpu", "cuda", "all"), default="cpu", help="by default the CPU")
+    parser.add_argument("--peer", action="append", type=str.lower, help="only this other library; may be repeated")
+    parser.add_argument("--name", help="first part of the names of the files, before the date; by default the device")
+    parser.add_argument("--no-chart", action="store_true", help="draw no chart")
     return parser
 
 
@@ -126,7 +126,7 @@ def _compare_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench compare",
         parents=[_common()],
-        description="Time two commits of gpuslice in turns in one run; write compare-DATE.md.",
+        description="Time two commits of gpuslice alternately in one run; write a table, compare-DATE.md.",
     )
     parser.add_argument("base", metavar="BASE", help="the commit to compare with")
     parser.add_argument("head", metavar="HEAD", nargs="?", help="by default the working tree")

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from bench import limits
+
 ALL_WIDTHS = (1, 2, 4, 8, 16)
 # A dtype per width that every library knows. Copying depends only on the width.
 DTYPES = {1: "uint8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}
@@ -126,6 +128,18 @@ def _rows(row_bytes):
     return lambda items, width: (items * width // row_bytes, row_bytes // width)
 
 
+def _columns(count):
+    return lambda items, _: (items // count, count)
+
+
+def _first(count):
+    return lambda items, _: (count, items // count)
+
+
+def _fixed(*shape):
+    return lambda *_: shape
+
+
 def _square(items, _):
     side = isqrt(items) // 64 * 64
     return (side, side)
@@ -149,63 +163,55 @@ def _over(share, widths=ALL_WIDTHS):
 
 
 _BYTES = (1,)
-_TILES = (
-    "a tile reads a few cache lines from each of many source rows and writes a few to each of many target rows. "
-    "Reading the next tile while one is written was tried; both became slower. Rows that lie a power of two bytes apart "
-    "share sets of the caches. Transposing blocks of 32 bytes might help."
-)
-_NARROW = (
-    "each row is cut into 64 runs of 1 to 16 vectors, one per output. If an output does not begin at a cache line, each "
-    "tile writes two lines of it only in part. Tiles that end at cache lines of the output might help."
-)
-_OBJECTS = (
-    "1,000 parts of 128 KiB. Python needs 4 to 6 microseconds per part for a view, its checks and its address. Copying "
-    "the part takes 13. Computing the addresses without an object per part might help."
-)
-_FAR = (
-    "only one item in seven of each cache line is used. 0.25 to 0.29 is the most that the bytes read allow, and NumPy "
-    "reaches it too."
-)
-_THREE = (
-    "three outputs are written in turn, and each store reads its cache line first. Non-temporal stores were half as fast "
-    "if the outputs' addresses agree in their low 12 bits. Writing one output after the other might help."
-)
 _SPEECH = -(2**63) + 1
+_REVERSED_ROWS = (
+    ("64 B", 1 << 6, None),
+    ("256 B", 1 << 8, _over(0.85)),
+    ("1 KB", 1 << 10, _over(1.0)),
+    ("4 KB", 1 << 12, _over(1.0)),
+    ("64 KB", 1 << 16, _over(1.0)),
+)
+_SPLIT_64 = _over(0.7, (1, 2)) | _over(0.8, (4, 8, 16))
 
 CASES = [
     Case("contiguous", "contiguous", _flat, targets=_over(1.2)),
     Case("reversed", "reversed 1-D", _flat, (BACK,), targets=_over(1.2)),
     *(
-        Case("reversed rows", f"reversed rows of {name}", _rows(size), (ALL, BACK), targets=_over(share) if share else None)
-        for name, size, share in [("64 B", 64, 0), ("256 B", 256, 0.85), ("1 KB", 1 << 10, 1.0), ("4 KB", 1 << 12, 1.0), ("64 KB", 1 << 16, 1.0)]
+        Case("reversed rows", f"reversed rows of {name}", _rows(size), (ALL, BACK), targets=targets)
+        for name, size, targets in _REVERSED_ROWS
     ),
     Case("reversed outer axis", "reversed outer axis", _rows(4096), (BACK,), targets=_over(1.2)),
     Case("reversed", "reversed both axes", _rows(4096), (BACK, BACK), targets=_over(1.2)),
     Case("steps 2, 3, 7", "step 2", _flat, (slice(None, None, 2),), targets=_over(0.6)),
     Case("steps 2, 3, 7", "step -2", _flat, (slice(None, None, -2),), targets=_over(0.6)),
     Case("steps 2, 3, 7", "step -3", _flat, (slice(None, None, -3),)),
-    Case("steps 2, 3, 7", "step 7", _flat, (slice(None, None, 7),), limit=_FAR),
+    Case("steps 2, 3, 7", "step 7", _flat, (slice(None, None, 7),), limit=limits.SEVENTH),
     Case("crop", "crop, odd offsets", _rows(4096), (slice(3, -1), slice(1, -2)), targets=_over(1.1)),
-    Case("transposed", "transposed", _square, transposed=True, targets=_over(0.6), limit=_TILES),
-    Case("transposed", "Fortran order, rows reversed", _square, (BACK,), transposed=True, limit=_TILES),
+    Case("transposed", "transposed", _square, transposed=True, targets=_over(0.6), limit=limits.TILES),
+    Case("transposed", "Fortran order, rows reversed", _square, (BACK,), transposed=True, limit=limits.TILES),
     Case("split into 4 or 5", "split 4 outside", _rows(4096), split=_equal(4), targets=_over(1.1)),
     Case("split into 4 or 5", "split 4 inside", _rows(4096), split=_equal(4), axis=1, targets=_over(1.1)),
     Case("split into 4 or 5", "split 5 uneven, inside", _rows(4096), split=_uneven, axis=1),
-    Case("split into many", "split 64 inside, 16 items each", lambda items, _: (items // 1024, 1024), split=_equal(64), axis=1, targets=_over(0.7, (1, 2)) | _over(0.8, (4, 8, 16)), limit=_NARROW),
-    Case("split into many", "split 1,000", lambda items, _: (1000, items // 1000), split=_equal(1000), limit=_OBJECTS),
-    Case("RGB image", "image to planes", _image, split=_equal(3), axis=2, widths=_BYTES, targets=_over(1.1, _BYTES), limit=_THREE),
+    Case("split into many", "split 64 inside, 16 items each", _columns(1024), split=_equal(64), axis=1,
+         targets=_SPLIT_64, limit=limits.NARROW),
+    Case("split into many", "split 1,000", _first(1000), split=_equal(1000), limit=limits.OBJECTS),
+    Case("RGB image", "image to planes", _image, split=_equal(3), axis=2,
+         widths=_BYTES, targets=_over(1.1, _BYTES), limit=limits.THREE),
     Case("RGB image", "image, channels reversed", _image, (ALL, ALL, BACK), widths=_BYTES, targets=_over(1.1, _BYTES)),
     Case("RGB image", "image mirrored", _image, (ALL, BACK), widths=_BYTES, targets=_over(1.1, _BYTES)),
-    Case("graph of 3 nodes", "graph: Slice, Slice, Split 3", _rows(4096), (slice(1, None), BACK), split=_equal(3), axis=1, chain=((slice(1, None),), (ALL, BACK))),
-    Case("slices of a model", "speech: LSTM gates", lambda *_: (512, 128), (slice(128, 384),), widths=(4,), size=1 << 18),
-    Case("slices of a model", "speech: half of an STFT", lambda *_: (1, 258, 4), (ALL, slice(129, None)), widths=(4,), size=1 << 13),
-    Case("slices of a model", "speech: pads reversed", lambda *_: (4, 2), (BACK,), widths=(8,), size=64, ends=(_SPEECH,)),
+    Case("graph of 3 nodes", "graph: Slice, Slice, Split 3", _rows(4096), (slice(1, None), BACK),
+         split=_equal(3), axis=1, chain=((slice(1, None),), (ALL, BACK))),
+    Case("slices of a model", "speech: LSTM gates", _fixed(512, 128), (slice(128, 384),), widths=(4,), size=1 << 18),
+    Case("slices of a model", "speech: half of an STFT", _fixed(1, 258, 4), (ALL, slice(129, None)),
+         widths=(4,), size=1 << 13),
+    Case("slices of a model", "speech: pads reversed", _fixed(4, 2), (BACK,), widths=(8,), size=64, ends=(_SPEECH,)),
     *(
-        Case("slice, 64 B to 4 KB", f"tiny reversed rows, {size} B", lambda items, _: (2, items // 2), (ALL, BACK), widths=(1, 4), size=size)
+        Case("slice, 64 B to 4 KB", f"tiny reversed rows, {size} B", _first(2), (ALL, BACK), widths=(1, 4), size=size)
         for size in (64, 256, 1024, 4096)
     ),
     *(
-        Case("split in 4, 64 B to 4 KB", f"tiny split 4, {size} B", lambda items, _: (items // 4, 4), split=_equal(4), axis=1, widths=(1, 4), size=size)
+        Case("split in 4, 64 B to 4 KB", f"tiny split 4, {size} B", _columns(4), split=_equal(4), axis=1,
+             widths=(1, 4), size=size)
         for size in (64, 1024, 4096)
     ),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Two commits of gpuslice timed in turns in one run, never both at once."""
+"""Time two commits of gpuslice in one run, alternately and never both at once."""
 
 import argparse
 import platform
@@ -67,7 +67,7 @@ class Pair:
 
 
 def measure(sides: Sequence[Side], cell: dict[str, Any], rounds: int) -> tuple[list[Pair], set[str]]:
-    """Time a cell on both sides in turns; return a pair per mode, and why there are no more."""
+    """Time a cell on both sides alternately; return a pair per mode, and why there are no more."""
     pairs: dict[int, Pair] = {}
     notes = set()
     # The side that allocates its arrays last gets other pages and is up to 2 % faster. Each is last in half the rounds.
@@ -169,7 +169,7 @@ def report(about: str, pairs: Sequence[Pair], notes: set[str]) -> str:
     """Return the whole report."""
     reading = (
         "A ratio is the time of the base divided by the time of the head. Above 1 the head is faster. The two are "
-        "timed in turns, each in a process of its own. Each ratio is the median of the rounds; the quartiles are in "
+        "timed alternately, each in a process of its own. Each ratio is the median of the rounds; the quartiles are in "
         "brackets."
     )
     lines = []

@@ -1,4 +1,7 @@
-"""Time a case: every library's result is checked first, then all take turns, so that all meet the same machine."""
+"""Time a case: check the result of each library, then time all of them in every round.
+
+A change of the machine's speed so affects all of them.
+"""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -13,9 +16,9 @@ from bench.peers import Call
 from bench.runners import PLAIN, Runner
 
 MODES = ("into", "fresh")
-# If the quartiles are further apart than this share of the median, more rounds follow, up to so many times as many.
-_WILD = 0.5
-_MOST_TIMES = 3
+# If the quartiles are further apart than this share of the median, more rounds follow.
+_DISAGREEMENT = 0.5
+_MOST_TIMES = 3  # as many rounds in all, then
 # A source below this on a device is about the time of a call.
 _SMALL_ON_DEVICE = 1 << 16
 _MOST_SOURCES = 8
@@ -149,10 +152,10 @@ class Timed:
     note: str = ""
 
     @property
-    def wild(self) -> bool:
+    def disagree(self) -> bool:
         """Whether the samples disagree so much that their median says little."""
         low, middle, high = quartiles(self.seconds)
-        return high - low > _WILD * middle
+        return high - low > _DISAGREEMENT * middle
 
 
 def quartiles(values: Sequence[float]) -> list[float]:
@@ -166,8 +169,8 @@ def measure(case: Case, width: int, runners: Sequence[Runner], clock: Clock, rou
     left = [row for row in rows if row.calls]
     for turn in range(_MOST_TIMES * rounds):
         if turn >= rounds and turn % rounds == 0:
-            wild = {row.mode for row in left if row.wild}
-            left = [row for row in left if row.wild or (row.runner == PLAIN and row.mode in wild)]
+            again = {row.mode for row in left if row.disagree}
+            left = [row for row in left if row.disagree or (row.runner == PLAIN and row.mode in again)]
         for row in _rotated(left, turn):
             row.seconds.append(clock.sample(row.calls, row.count))
     return rows

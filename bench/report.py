@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import geometric_mean
 from typing import Any
 
+from bench import limits
 from bench.cases import CASES, Case
 from bench.measure import MODES, Timed, quartiles
 from bench.runners import OURS, PLAIN
@@ -17,12 +18,6 @@ TITLES = {"into": "Existing outputs", "fresh": "New outputs"}
 _SMALL_CASES = {case.name for case in CASES if case.small}
 # Its results are views of the input, which cost nothing; so it is not comparable.
 VIEWS = "onnx.reference"
-_PAGES = (
-    "new outputs are new pages, which the system clears first. That takes as long as copying. onnxruntime reuses "
-    "memory that it has freed before. NumPy copies contiguous bytes by memcpy. Into new pages, memcpy is about a tenth "
-    "faster than our non-temporal stores; into other pages it is a third slower. Keeping memory for the next outputs "
-    "might help."
-)
 
 Key = tuple[str, int]
 Numbers = dict[str, float]
@@ -212,14 +207,14 @@ def _reasons(result: dict[str, Any]) -> str:
         for key, cell in speeds.items():
             if OURS in cell and (cell[OURS] < targets.get(key, 0) or is_behind(cell)):
                 marked[mode].setdefault(key[0], []).append(f"{key[1]} B")
-    limits = {case.name: case.limit for case in CASES}
+    reasons = {case.name: case.limit for case in CASES}
     lines = [
-        f"- {name} ({', '.join(widths)}): {limits.get(name) or 'we know no reason except noise.'}"
+        f"- {name} ({', '.join(widths)}): {reasons.get(name) or 'we know no reason except noise.'}"
         for name, widths in marked["into"].items()
     ]
     if marked["fresh"]:
         fresh = "; ".join(f"{name} ({', '.join(widths)})" for name, widths in marked["fresh"].items())
-        lines.append(f"- New outputs, {fresh}: {_PAGES}")
+        lines.append(f"- New outputs, {fresh}: {limits.PAGES}")
     return "## Why marked cells fall short\n\n" + ("\n".join(lines) or "No cell is marked.")
 
 

@@ -1,6 +1,8 @@
 """What several test modules use: arrays in every layout, oracles, nodes and models, and exact comparison."""
 
 import itertools
+import shutil
+import sys
 from pathlib import Path
 
 import array_api_compat
@@ -19,6 +21,9 @@ MODULES = {
     for path in PACKAGE.rglob("*.py")
 }
 compiled = pytest.mark.skipif(host_library.LIBRARY is None, reason="the host kernels are not built here")
+needs_gxx = pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("g++") is None, reason="the kernels are compiled on Linux by g++"
+)
 
 
 def assert_same(actual, expected, like=None):

@@ -92,8 +92,8 @@ def test_rounds_that_disagree_are_followed_by_more():
     calm = measure(CASES[0].of_size(SMALL), 1, runners, Once([1] * 12), rounds=3)
     assert [len(row.seconds) for row in calm] == [3, 3, 3, 3]
     # The second sample of the third round is of NumPy with new outputs. The plain copy is timed again with it.
-    wild = measure(CASES[0].of_size(SMALL), 1, runners, Once([1] * 8 + [1, 9, 1, 1] + [1] * 6), rounds=3)
-    assert [len(row.seconds) for row in wild] == [3, 6, 3, 6]
+    uneven = measure(CASES[0].of_size(SMALL), 1, runners, Once([1] * 8 + [1, 9, 1, 1] + [1] * 6), rounds=3)
+    assert [len(row.seconds) for row in uneven] == [3, 6, 3, 6]
 
 
 @pytest.mark.parametrize("name", ["step -2", "crop, odd offsets", "reversed rows of 64 B"])

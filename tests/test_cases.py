@@ -12,7 +12,7 @@ from libraries import WHOLE_SUITE, make, to_numpy
 from onnx import AttributeProto, helper
 
 import gpuslice as gs
-from gpuslice.onnx import run_node
+from gpuslice.onnx import VERSIONS, run_node
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "data" / "cases.jsonl").read_text().splitlines()]
 VALID = [case for case in CASES if case["expected"] is not None]
@@ -119,8 +119,8 @@ def test_valid(case, library):
             assert len(results) == case["n_outputs"]
             for actual, expected in zip(results, map(decode, case["expected"]), strict=True):
                 # SequenceLength counts in NumPy if there is no tensor to take the library from.
-                lonely = case["op"] == "SequenceLength" and not len(inputs[0])
-                assert_result(actual, expected, np if lonely else xp)
+                without_tensor = case["op"] == "SequenceLength" and not len(inputs[0])
+                assert_result(actual, expected, np if without_tensor else xp)
             assert items_of(inputs) == before
 
 
@@ -135,5 +135,11 @@ def test_invalid(case, library):
     assert case["argument"] in message
 
 
-def test_all_cases_are_here():
-    assert (len(VALID), len(INVALID)) == (187, 88)
+def test_every_version_has_cases():
+    assert {version.name for version in VERSIONS} == {f"{case['op']}-{case['version']}" for case in VALID}
+
+
+def test_no_case_is_lost():
+    assert len({case["id"] for case in CASES}) == len(CASES)
+    assert len(VALID) >= 188
+    assert len(INVALID) >= 88

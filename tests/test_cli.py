@@ -139,7 +139,7 @@ def test_op_with_several_outputs(folder, words, expected):
             assert_same(results[name], part.copy())
 
 
-def test_op_knows_bfloat16_when_told(folder):
+def test_op_reads_bfloat16_if_asked(folder):
     assert run("op Slice-13 data:bfloat16=half.npy starts=1 ends=2 -o y.npy") == 0
     assert_same(np.load("y.npy").view(ml_dtypes.bfloat16), X[1:2, :, :2].astype(ml_dtypes.bfloat16))
 

@@ -1,4 +1,4 @@
-"""onnxruntime as a witness: it agrees, except in the known cases in which it departs from the operator text."""
+"""onnxruntime returns the same, except in the known cases in which it departs from the operator text."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ COUNT = 1500
 @pytest.mark.parametrize("seed", range(2))
 def test_onnxruntime_agrees(seed):
     pytest.importorskip("onnxruntime")
-    command = [sys.executable, str(Path(__file__).parent / "witness.py"), str(seed), str(COUNT)]
+    command = [sys.executable, str(Path(__file__).parent / "onnxruntime_calls.py"), str(seed), str(COUNT)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     counts = json.loads(done.stdout.splitlines()[-1])

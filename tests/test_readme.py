@@ -17,6 +17,7 @@ from onnx.reference import ReferenceEvaluator
 
 import gpuslice
 from gpuslice.onnx import Graph
+from gpuslice.versions import OPERATORS, VERSIONS, newest
 
 ROOT = Path(__file__).parent.parent
 PAGES = {str(path.relative_to(ROOT)): path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]}
@@ -139,7 +140,7 @@ def test_docstring_examples(module):
 
 
 X = np.arange(10, dtype=np.float32)
-# opset, the graph's constants and nodes, what gpuslice gives (None: an error), what onnx.reference gives
+# opset, the graph's constants and nodes, what gpuslice returns (None: an error), what onnx.reference returns
 DIFFERENCES = {
     "start below -d": (13, "int64[1] s = {-11}, int64[1] e = {-2147483648}, int64[1] a = {0}, int64[1] t = {-1}", "y = Slice(x, s, e, a, t)", [[0]], [[]]),
     "end INT_MAX": (13, "int64[1] s = {9}, int64[1] e = {2147483647}, int64[1] a = {0}, int64[1] t = {-1}", "y = Slice(x, s, e, a, t)", [[]], [[]]),
@@ -150,7 +151,7 @@ DIFFERENCES = {
 
 
 @pytest.mark.parametrize("case", DIFFERENCES)
-def test_onnx_reference_differs_as_told(case):
+def test_onnx_reference_differs_as_the_page_says(case):
     opset, constants, nodes, ours, theirs = DIFFERENCES[case]
     header = f'<ir_version: 8, opset_import: ["" : {opset}]>'
     model = parser.parse_model(f"{header} g (float[10] x) => (float[n] y) <{constants}> {{ {nodes} }}")
@@ -160,3 +161,27 @@ def test_onnx_reference_differs_as_told(case):
             Graph(model).run({"x": X})
     else:
         assert [array.tolist() for array in Graph(model).run({"x": X}).values()] == ours
+
+
+def rows_of(page, heading):
+    """List the cells of a Markdown table, given its heading."""
+    text = PAGES[page].read_text()
+    table = text[text.index(heading) :].split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
+
+
+def test_every_public_name_is_documented():
+    text = PAGES["docs/usage.md"].read_text()
+    assert not [name for name in ("slice", *gpuslice.__all__) if not re.search(rf"`(gs\.|gpuslice\.)?{name}\b", text)]
+
+
+def test_each_function_is_documented_as_the_newest_version():
+    operators = [operator for _, operator in rows_of("docs/usage.md", "| function | operator |")]
+    names = [operator for operator in operators if not operator.startswith("not an operator")]
+    assert names == [newest(name.split("-")[0]) for name in names]
+
+
+def test_every_version_is_documented():
+    rows = rows_of("docs/onnx.md", "| operator | versions |")
+    found = {operator: [int(since) for since in re.findall(r"\d+", versions)] for operator, versions, _ in rows}
+    assert found == {name: [v.since for v in VERSIONS if v.operator == name] for name in OPERATORS}

@@ -8,11 +8,11 @@ import functools
 import hashlib
 import os
 import platform
-import shutil
 import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from gpuslice.engine.plan import sources
@@ -113,12 +113,14 @@ def instruction_sets():
 
 
 def forget_old():
-    """Remove what was not used for some time."""
+    """Remove what was not used for some time, and the folders of libraries that are empty then."""
     oldest = time.time() - DAYS_KEPT * 24 * 3600
-    for path in [path for path in CACHE.rglob("*.*") if path.is_file() and path.stat().st_mtime < oldest]:
-        path.unlink(missing_ok=True)
-    for folder in [path for path in CACHE.iterdir() if path.is_dir() and not any(path.iterdir())]:
-        shutil.rmtree(folder, ignore_errors=True)
+    for path in list(CACHE.rglob("*.*")):
+        with suppress(OSError):  # another build renames its files meanwhile, and only an empty folder can be removed
+            if path.is_file() and path.stat().st_mtime < oldest:
+                path.unlink()
+                if path.suffix == ".so":
+                    path.parent.rmdir()
 
 
 def sanitized():

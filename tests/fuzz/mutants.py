@@ -1,12 +1,12 @@
-"""Slips in the kernels that the fuzz must see, each described by a function or statement of a file.
+"""Errors put into the kernels that the fuzz must find, each described by a function or statement of a file.
 
-A slip names what it changes by its place in the code, not by its text, so that the code may be reworded.
+A mutant names what it changes by its place in the code, not by its text, so that the code may be reworded.
 """
 
 import re
 from pathlib import Path
 
-# What the slip does: the file, the kinds of kernels that show it, and the change.
+# What is wrong in the mutant: the file, the kinds of kernels that show it, and the change.
 MUTANTS = {
     "a tile is not cut at its part's end": (
         "geometry.cuh", ["rows"], lambda text: set_value(text, "tile_at", "tile.end", "tile.begin + items")
@@ -28,7 +28,7 @@ MUTANTS = {
 
 
 def write_mutant(name, kernels, folder):
-    """Copy the kernels to a folder with a slip in them, and return the kinds of kernels that show it."""
+    """Copy the kernels to a folder with an error in them, and return the kinds of kernels that show it."""
     file, kinds, change = MUTANTS[name]
     folder.mkdir(parents=True)
     for path in kernels.iterdir():

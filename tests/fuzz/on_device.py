@@ -16,7 +16,7 @@ EXTENTS = [1, 2, 3, 4, 5, 7, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 129, 255,
 
 
 def draw_index(rng, shape):
-    """Draw a slice an axis, of any step."""
+    """Draw one slice per axis, of any step."""
     index = []
     for dim in shape:
         step = rng.choice([1, 1, 1, -1, -1, 2, -2, 3, -3, 4, 5, -7])
@@ -56,7 +56,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument(
-        "--no-pool", action="store_true", help="an allocation an array, so that tools see each one's end"
+        "--no-pool", action="store_true", help="one allocation per array, so that tools see the end of each"
     )
     given = parser.parse_args()
     if given.no_pool:

@@ -81,5 +81,5 @@ def test_model(name, request):
         for actual, expected in zip(ours.run(None, inputs), theirs.run(None, inputs), strict=True):
             assert np.asarray(actual).dtype == np.asarray(expected).dtype
             assert np.asarray(actual).tobytes() == np.asarray(expected).tobytes()
-        for actual, witness in zip(corrected.run(None, inputs), runtime.run(None, inputs), strict=True):
-            np.testing.assert_allclose(actual, witness, rtol=1e-3, atol=1e-4)
+        for actual, expected in zip(corrected.run(None, inputs), runtime.run(None, inputs), strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-4)

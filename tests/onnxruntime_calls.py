@@ -1,6 +1,6 @@
-"""Compare onnxruntime and gpuslice on random valid calls. Prints how many agreed; fails if two that should do not.
+"""Compare onnxruntime and gpuslice on random valid calls. Print how many agreed. Fail if two differ that should agree.
 
-Run it in its own process, since onnxruntime crashes on some inputs: python tests/witness.py SEED COUNT
+Run it in its own process, since onnxruntime crashes on some inputs: python tests/onnxruntime_calls.py SEED COUNT
 """
 
 import json
@@ -48,7 +48,7 @@ def at_session(count, dtype):
 def _session(nodes, opset, inputs, elements, outputs, out_type):
     entries = [helper.make_tensor_value_info(n, e, None) for n, e in zip(inputs, elements, strict=False)]
     results = [helper.make_tensor_value_info(f"o{i}", out_type, None) for i in range(outputs)]
-    graph = helper.make_graph(nodes, "witness", entries, results)
+    graph = helper.make_graph(nodes, "g", entries, results)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
@@ -73,7 +73,7 @@ def same(left, right):
     )
 
 
-def witness_slice(rng):
+def compare_slice(rng):
     shape = [rng.randrange(7) for _ in range(rng.randrange(1, 5))]
     axes = rng.sample(range(len(shape)), rng.randrange(1, len(shape) + 1))
     opset, bound = rng.choice([10, 11, 13]), rng.choice(["int32", "int64"])
@@ -110,7 +110,7 @@ def witness_slice(rng):
     )
 
 
-def witness_scalar(rng):
+def compare_scalar(rng):
     empty = np.zeros(0, np.int64)
     data = numbers(rng, (), "float32")
     names = ("data", "starts", "ends", "axes")
@@ -125,7 +125,7 @@ def witness_scalar(rng):
     raise SystemExit("onnxruntime now slices scalars")
 
 
-def witness_split(rng):
+def compare_split(rng):
     opset = rng.choice([2, 11, 13, 18])
     axis, rank = 0, rng.randrange(1, 4)
     axis = rng.randrange(-rank, rank)
@@ -156,7 +156,7 @@ def witness_split(rng):
     )
 
 
-def witness_sequence_at(rng):
+def compare_sequence_at(rng):
     count = rng.randrange(1, 6)
     dtype = rng.choice(["float32", "int64"])
     tensors = [numbers(rng, [rng.randrange(4) for _ in range(rng.randrange(3))], dtype) for _ in range(count)]
@@ -171,11 +171,11 @@ def witness_sequence_at(rng):
 
 def main(seed, count):
     rng = random.Random(seed)
-    witness_scalar(rng)
+    compare_scalar(rng)
     for _ in range(count):
-        witness_slice(rng)
-        witness_split(rng)
-        witness_sequence_at(rng)
+        compare_slice(rng)
+        compare_split(rng)
+        compare_sequence_at(rng)
     print(json.dumps(COUNTS))
 
 
