@@ -209,7 +209,7 @@ def _reasons(result: dict[str, Any]) -> str:
                 marked[mode].setdefault(key[0], []).append(f"{key[1]} B")
     reasons = {case.name: case.limit for case in CASES}
     lines = [
-        f"- {name} ({', '.join(widths)}): {reasons.get(name) or 'we know no reason except noise.'}"
+        f"- {name} ({', '.join(widths)}): {reasons.get(name) or 'no reason is known yet.'}"
         for name, widths in marked["into"].items()
     ]
     if marked["fresh"]:
