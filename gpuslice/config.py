@@ -4,7 +4,7 @@ import sys
 
 from gpuslice.devices import list_cuda
 from gpuslice.engine import host, host_library
-from gpuslice.engine.plan.sources import is_checkout
+from gpuslice.engine.plan.kernel_sources import is_checkout
 
 _REINSTALL = "install g++ (or set CXX), then run `pip install --force-reinstall --no-cache-dir gpuslice`"
 _PACKAGES = (

@@ -7,7 +7,7 @@ import pytest
 from libraries import WHOLE_SUITE
 
 from gpuslice.engine import choice
-from gpuslice.engine.plan import sources
+from gpuslice.engine.plan import kernel_sources
 
 # A library with the functions of the real one, quick to compile.
 KERNELS_CPP = """
@@ -50,7 +50,7 @@ def small_kernels(tmp_path, monkeypatch):
     folder = tmp_path / "kernels"
     folder.mkdir()
     for name in ("host.cpp", "host.h", "config.h", "shared.h"):
-        shutil.copy(sources.folder() / name, folder)
+        shutil.copy(kernel_sources.folder() / name, folder)
     (folder / "host_kernels.cpp").write_text(KERNELS_CPP)
     return folder, tmp_path / "_kernels.so"
 

@@ -258,7 +258,7 @@ def test_a_kernel_that_does_not_compile_leaves_out_unchanged(cp, cuda, monkeypat
     if broken == "text":
         (tmp_path / "kernels").mkdir()
         (tmp_path / "kernels" / "copy.cu").write_text("namespace gpuslice { this is no CUDA }")
-        monkeypatch.setattr(cuda.sources, "folder", lambda: tmp_path / "kernels")
+        monkeypatch.setattr(cuda.kernel_sources, "folder", lambda: tmp_path / "kernels")
         expected = r"CUDA kernel gpuslice::rows<unsigned, 1, 1, -1> for device 0 does not compile: "
     else:
 

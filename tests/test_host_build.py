@@ -11,17 +11,17 @@ import pytest
 from helpers import needs_gxx
 
 from gpuslice.engine import host_build
-from gpuslice.engine.plan import sources
+from gpuslice.engine.plan import kernel_sources
 
 DEVICE = Path(__file__).parent / "cuda_on_cpu" / "device"
-HEADERS = sorted(path.name for path in sources.folder().iterdir() if path.suffix in (".h", ".cuh", ".cu"))
+HEADERS = sorted(path.name for path in kernel_sources.folder().iterdir() if path.suffix in (".h", ".cuh", ".cu"))
 HOST = [name for name in HEADERS if not name.startswith("cuda") and name != "copy.cu"]
 CUDA = [name for name in HEADERS if not name.startswith("host")]
 
 
 def check_syntax(name, *options):
     """Have g++ read a file alone."""
-    command = ["g++", "-fsyntax-only", "-w", "-x", "c++", *options, str(sources.folder() / name)]
+    command = ["g++", "-fsyntax-only", "-w", "-x", "c++", *options, str(kernel_sources.folder() / name)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -82,8 +82,8 @@ def hook(small_kernels, monkeypatch):
     plan = root / "gpuslice/engine/plan"
     plan.mkdir(parents=True)
     shutil.copy(host_build.__file__, plan.parent)
-    shutil.copy(sources.__file__, plan)
-    spec = importlib.util.spec_from_file_location("hatch_build", sources.folder().parent / "hatch_build.py")
+    shutil.copy(kernel_sources.__file__, plan)
+    spec = importlib.util.spec_from_file_location("hatch_build", kernel_sources.folder().parent / "hatch_build.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     made = module.CustomBuildHook()
@@ -101,7 +101,7 @@ def hook(small_kernels, monkeypatch):
 
 
 in_checkout = pytest.mark.skipif(
-    not (sources.folder().parent / "hatch_build.py").exists(), reason="the build hook is in a checkout only"
+    not (kernel_sources.folder().parent / "hatch_build.py").exists(), reason="the build hook is in a checkout only"
 )
 
 

@@ -9,16 +9,16 @@ import pytest
 from helpers import compiled, needs_gxx
 
 from gpuslice.engine import host_build, host_library
-from gpuslice.engine.plan import sources
+from gpuslice.engine.plan import kernel_sources
 
 
 @needs_gxx
 def test_a_library_is_compiled_and_loaded(small_kernels, monkeypatch):
     folder, library = small_kernels
     host_build.compile_library(folder, library)
-    monkeypatch.setattr(sources, "digest", lambda: sources.digest_of(folder))
+    monkeypatch.setattr(kernel_sources, "digest", lambda: kernel_sources.digest_of(folder))
     loaded, reason = host_library.load(library)
-    assert (reason, loaded.gpuslice_digest().decode()) == ("", sources.digest_of(folder))
+    assert (reason, loaded.gpuslice_digest().decode()) == ("", kernel_sources.digest_of(folder))
     assert [loaded.gpuslice_copy(number, b"", 1, 1) for number in (0, 1, 2**32 - 1)] == [0, 1, 1]
     assert sorted(path.name for path in library.parent.iterdir()) == ["_kernels.so", "kernels"]
 
@@ -31,14 +31,14 @@ def test_a_library_of_other_sources_is_not_used(small_kernels):
         loaded, reason = host_library.load(library)
     assert len(caught) == 1
     assert loaded is None
-    assert sources.digest_of(folder) in reason
+    assert kernel_sources.digest_of(folder) in reason
 
 
 @needs_gxx
 def test_a_forced_instruction_set(small_kernels, monkeypatch):
     folder, library = small_kernels
     host_build.compile_library(folder, library)
-    monkeypatch.setattr(sources, "digest", lambda: sources.digest_of(folder))
+    monkeypatch.setattr(kernel_sources, "digest", lambda: kernel_sources.digest_of(folder))
     loaded, _ = host_library.load(library)
     best, *others = names = host_library._compiled_sets(loaded)
     assert loaded.gpuslice_instruction_set().decode() in names
@@ -70,9 +70,9 @@ def test_a_damaged_library_breaks_no_import(small_kernels, damage):
 
 
 def test_the_reason_of_the_build_is_shown(tmp_path):
-    library = tmp_path / sources.LIBRARY
+    library = tmp_path / kernel_sources.LIBRARY
     assert host_library.load(library)[1] == "they were not built"
-    (tmp_path / sources.REASON).write_text("no C++20 compiler: g++ is not found\n")
+    (tmp_path / kernel_sources.REASON).write_text("no C++20 compiler: g++ is not found\n")
     assert host_library.load(library) == (None, "no C++20 compiler: g++ is not found")
 
 

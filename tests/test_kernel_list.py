@@ -22,9 +22,9 @@ from gpuslice.engine.plan import (
     Part,
     all_instantiations,
     instantiation,
+    kernel_sources,
     pack,
     plan,
-    sources,
 )
 from gpuslice.engine.plan.parts import Axis
 
@@ -44,7 +44,7 @@ def parts_of(views):
 def views_for(kind, width, variant):
     """Make views that the kernel should move."""
     dtype, far = np.dtype(f"V{width}"), abs(variant)
-    gathered = next(step for step in range(2, 99) if not sources.is_listed(kind, width, step))
+    gathered = next(step for step in range(2, 99) if not kernel_sources.is_listed(kind, width, step))
     items = np.random.default_rng(0).integers(0, 256, width * (COUNT * max(far, gathered) + 1), np.uint8).view(dtype)
     if kind == "rows":
         step = variant or gathered
@@ -79,7 +79,7 @@ constexpr Kernel kKernels[] = {{
 
 
 def test_shared_numbers_are_read():
-    found = sources.read_shared(shared("{kRows, 1, 0}, {kRows, 2, -3},\n  {kTiles, 16, 0},"))
+    found = kernel_sources.read_shared(shared("{kRows, 1, 0}, {kRows, 2, -3},\n  {kTiles, 16, 0},"))
     assert found.numbers == {"kVectorBytes": 16}
     assert found.arrays == {"kSizes": (1, 8, 128)}
     assert found.kernels == (("rows", 1, 0), ("rows", 2, -3), ("tiles", 16, 0))
@@ -100,7 +100,7 @@ def test_shared_numbers_are_read():
 )
 def test_other_text_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
-        sources.read_shared(text)
+        kernel_sources.read_shared(text)
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ says what C++ reads")
@@ -115,11 +115,23 @@ int main() {
 }
 """
     (tmp_path / "list.cpp").write_text(program)
-    compiler = ["g++", "-std=c++20", f"-I{sources.folder()}", str(tmp_path / "list.cpp"), "-o", str(tmp_path / "list")]
+    compiler = [
+        "g++",
+        "-std=c++20",
+        f"-I{kernel_sources.folder()}",
+        str(tmp_path / "list.cpp"),
+        "-o",
+        str(tmp_path / "list"),
+    ]
     subprocess.run(compiler, check=True)
     *names, numbers = subprocess.check_output([tmp_path / "list"], text=True).splitlines()
     assert names == [kernel.name for kernel in KERNELS]
-    expected = [sources.VECTOR_BYTES, sources.MAX_RANK, sources.LINE_BYTES, *sources.HEADER_BYTES.values()]
+    expected = [
+        kernel_sources.VECTOR_BYTES,
+        kernel_sources.MAX_RANK,
+        kernel_sources.LINE_BYTES,
+        *kernel_sources.HEADER_BYTES.values(),
+    ]
     assert numbers == " ".join(map(str, expected))
 
 
@@ -149,7 +161,7 @@ def test_an_unknown_kernel_is_an_error():
     with pytest.raises(LookupError, match="rows<1, 99>"):
         pack(unknown, HOST_64, HOST_TUNING)
     with pytest.raises(LookupError, match="columns<1, 1>"):
-        sources.kernel_number(Kernel("columns", 1, 1))
+        kernel_sources.kernel_number(Kernel("columns", 1, 1))
 
 
 @pytest.mark.skipif(host_library.LIBRARY is None, reason="the host kernels are not built here")

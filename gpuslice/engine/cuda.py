@@ -27,8 +27,8 @@ from gpuslice.engine.plan import (
     Part,
     index_bits,
     instantiation,
+    kernel_sources,
     pack,
-    sources,
 )
 from gpuslice.libraries import Array
 
@@ -129,9 +129,9 @@ def _by_value(parameters: bytes) -> Any:
 def _kernel(kind: str, width: int, variant: int, bits: int, capacity: int, device: int) -> Any:
     """Return an instantiation for the current device, compiled on first use. CuPy keeps compiled code on disk."""
     name = instantiation(kind, width, variant, bits, capacity)
-    folder = sources.folder()
+    folder = kernel_sources.folder()
     # CuPy's cache key has the text of the source alone; the digest makes it see a change in an included file.
-    options = ("-std=c++17", f"-I{folder}", f"-DGPUSLICE_DIGEST=0x{sources.digest()}")
+    options = ("-std=c++17", f"-I{folder}", f"-DGPUSLICE_DIGEST=0x{kernel_sources.digest()}")
     source = (folder / "copy.cu").read_text()
     with _nvrtc(f"kernel {name} for device {device}"):
         module = cupy.RawModule(code=source, options=options, name_expressions=(name,))

@@ -47,9 +47,9 @@ extern "C" int probe() { return __builtin_cpu_supports("x86-64-v2") && __builtin
 
 
 def _load_sources() -> ModuleType:
-    """Load plan/sources.py by its path: importing gpuslice needs NumPy."""
-    path = Path(__file__).parent / "plan" / "sources.py"
-    spec = importlib.util.spec_from_file_location("gpuslice_sources", path)
+    """Load plan/kernel_sources.py by its path: importing gpuslice needs NumPy."""
+    path = Path(__file__).parent / "plan" / "kernel_sources.py"
+    spec = importlib.util.spec_from_file_location("gpuslice_kernel_sources", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

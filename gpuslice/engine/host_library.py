@@ -6,7 +6,7 @@ import struct
 import warnings
 from pathlib import Path
 
-from gpuslice.engine.plan import sources
+from gpuslice.engine.plan import kernel_sources
 
 _FORCED = "GPUSLICE_INSTRUCTION_SET"
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -44,8 +44,8 @@ def copy(kernel_number: int, parameters: bytes, blocks: int, threads: int) -> No
         raise RuntimeError(f"the host kernels are not available: {reason()}")
     code = LIBRARY.gpuslice_copy(kernel_number, parameters, blocks, threads)
     if code:
-        known = 0 <= kernel_number < len(sources.KERNELS)
-        name = sources.KERNELS[kernel_number].name if known else f"number {kernel_number}"
+        known = 0 <= kernel_number < len(kernel_sources.KERNELS)
+        name = kernel_sources.KERNELS[kernel_number].name if known else f"number {kernel_number}"
         raise RuntimeError(f"the host library has no kernel {name}; error {code}")
 
 
@@ -74,8 +74,9 @@ def _loaded(path: Path) -> ctypes.CDLL:
     except (OSError, AttributeError) as error:
         raise _Unusable(f"{path} cannot be loaded: {error}") from error
     built_from = library.gpuslice_digest().decode()
-    if built_from != sources.digest():
-        text = f"{path} was compiled from other sources ({built_from}) than those of this checkout ({sources.digest()})"
+    wanted = kernel_sources.digest()
+    if built_from != wanted:
+        text = f"{path} was compiled from other sources ({built_from}) than those of this checkout ({wanted})"
         warnings.warn(f"{text}; it is not used. Run `nox -s kernels`.", RuntimeWarning, stacklevel=2)
         raise _Unusable(text)
     if not library.gpuslice_instruction_set():
@@ -98,7 +99,7 @@ def _check_whole(path: Path) -> None:
 def _reason_of_the_build(path: Path) -> str:
     """Return what the build hook left in place of a library."""
     try:
-        return path.with_name(sources.REASON).read_text().strip()
+        return path.with_name(kernel_sources.REASON).read_text().strip()
     except OSError:
         return "they were not built"
 
@@ -130,4 +131,4 @@ def _use_forced_set(library: ctypes.CDLL) -> None:
         warnings.warn(f"{text}; {used} is used", RuntimeWarning, stacklevel=2)
 
 
-LIBRARY, _REASON = load(_PACKAGE / sources.LIBRARY)
+LIBRARY, _REASON = load(_PACKAGE / kernel_sources.LIBRARY)

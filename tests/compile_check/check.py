@@ -17,7 +17,7 @@ from typing import Any
 
 from compiled import Compiled, compiled, keys
 
-from gpuslice.engine.plan.sources import digest
+from gpuslice.engine.plan.kernel_sources import digest
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 WITH_CUDA_12 = ("sm_90",)

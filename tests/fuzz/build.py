@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from gpuslice.engine.plan import sources
+from gpuslice.engine.plan import kernel_sources
 
 HERE = Path(__file__).resolve().parent
 EMULATED = HERE.parent / "cuda_on_cpu" / "device"
@@ -24,7 +24,7 @@ DAYS_KEPT = 14
 THREADS = 32  # of a block: fewer than on a device, which is quicker and reaches the edges of smaller tiles
 KINDS = ("rows", "planes", "rearranged", "tiles")  # in the order of shared.h
 # By the bits of an index, a small capacity of the tables and the largest.
-CAPACITIES = {bits: (sizes[1], sizes[-1]) for bits, sizes in sources.CUDA_CAPACITIES.items()}
+CAPACITIES = {bits: (sizes[1], sizes[-1]) for bits, sizes in kernel_sources.CUDA_CAPACITIES.items()}
 # Without optimization, what takes long, compiling under sanitizers, takes a third of the time.
 COMPILE = ["g++", "-std=c++20", "-O0", "-g1", "-fPIC", "-pthread", "-w"]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -37,7 +37,7 @@ def build(kernels=None, kinds=KINDS):
     Unless all kinds of kernels are wanted, only what a mutant needs is compiled: 32-bit indices, small tables, no host
     executor, no sanitizer of undefined behaviour.
     """
-    kernels = kernels or sources.folder()
+    kernels = kernels or kernel_sources.folder()
     quick = tuple(kinds) != KINDS
     sanitize = SANITIZE_QUICKLY if quick else SANITIZE
     with ThreadPoolExecutor(os.cpu_count()) as pool:

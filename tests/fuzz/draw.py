@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from gpuslice.engine.plan import Tuning
-from gpuslice.engine.plan.sources import is_listed
+from gpuslice.engine.plan.kernel_sources import is_listed
 
 ITEMSIZES = [1, 1, 1, 2, 2, 4, 4, 8, 16, 3, 5, 6, 12, 24, 48]
 # Around every vector and tile boundary.

@@ -20,7 +20,7 @@ import numpy as np
 from draw import Draw, Memory
 
 from gpuslice.engine.plan import CUDA_TUNING, HOST_64, HOST_TUNING, Layout, Part, index_bits, pack, plan
-from gpuslice.engine.plan.sources import CUDA_CAPACITIES, KERNELS, kernel_number
+from gpuslice.engine.plan.kernel_sources import CUDA_CAPACITIES, KERNELS, kernel_number
 
 POISON = 0xA5
 NORESERVE = 0x4000  # Linux's MAP_NORESERVE, which Python does not name

@@ -12,7 +12,7 @@ import pytest
 from build import CAPACITIES, build, sanitized
 from mutants import MUTANTS, write_mutant
 
-from gpuslice.engine.plan import KERNELS, sources
+from gpuslice.engine.plan import KERNELS, kernel_sources
 
 FUZZ = Path(__file__).parent / "fuzz.py"
 COUNT = 3000
@@ -44,7 +44,7 @@ def ran(environment, tmp_path_factory):
 
     def run_mutant(name):
         folder = scratch / str(list(MUTANTS).index(name))
-        kinds = write_mutant(name, sources.folder(), folder)
+        kinds = write_mutant(name, kernel_sources.folder(), folder)
         return run(build(folder, kinds), "--only", *kinds, environment=environment)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:

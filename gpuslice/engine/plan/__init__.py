@@ -6,12 +6,12 @@ kernels read them.
 """
 
 from gpuslice.engine.plan.instantiations import all_instantiations, instantiation
+from gpuslice.engine.plan.kernel_sources import CUDA_THREADS, KERNELS, MAX_RANK, VECTOR_BYTES, Kernel
 from gpuslice.engine.plan.kernels import MAX_CHANNELS
 from gpuslice.engine.plan.layout import CUDA_32, CUDA_64, HOST_64, Layout, index_bits
 from gpuslice.engine.plan.packing import PackedLaunch, pack
 from gpuslice.engine.plan.parts import LaunchPlan, Part
 from gpuslice.engine.plan.planner import plan
-from gpuslice.engine.plan.sources import CUDA_THREADS, KERNELS, MAX_RANK, VECTOR_BYTES, Kernel
 from gpuslice.engine.plan.tuning import CUDA as CUDA_TUNING
 from gpuslice.engine.plan.tuning import HOST as HOST_TUNING
 from gpuslice.engine.plan.tuning import Tuning

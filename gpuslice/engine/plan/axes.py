@@ -4,8 +4,8 @@ from collections import abc
 from dataclasses import replace
 from math import gcd
 
+from gpuslice.engine.plan.kernel_sources import VECTOR_BYTES
 from gpuslice.engine.plan.parts import Axis, Group, LaunchPlan, Part
-from gpuslice.engine.plan.sources import VECTOR_BYTES
 
 
 def with_aligned_items(group: Group, parts: abc.Sequence[Part], itemsize: int) -> LaunchPlan:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from gpuslice.engine.plan.kernel_sources import KERNELS
 from gpuslice.engine.plan.kernels import MAX_CHANNELS
 from gpuslice.engine.plan.layout import CUDA_32, CUDA_64
-from gpuslice.engine.plan.sources import KERNELS
 
 
 def instantiation(kind: str, width: int, variant: int, bits: int, capacity: int) -> str:

@@ -3,8 +3,8 @@
 from collections import abc
 from dataclasses import replace
 
+from gpuslice.engine.plan.kernel_sources import KERNELS, VECTOR_BYTES, is_listed
 from gpuslice.engine.plan.parts import Axis, LaunchPlan, Part
-from gpuslice.engine.plan.sources import KERNELS, VECTOR_BYTES, is_listed
 
 # Launches of more parts never become planes, so that a plan need not know the distances between their sources.
 MAX_CHANNELS = max(abs(kernel.variant) for kernel in KERNELS if kernel.kind == "planes")

@@ -5,8 +5,8 @@ from collections import abc
 from dataclasses import dataclass, replace
 from math import prod
 
+from gpuslice.engine.plan.kernel_sources import CUDA_CAPACITIES, HEADER_BYTES, MAX_RANK, VECTOR_BYTES
 from gpuslice.engine.plan.parts import LaunchPlan
-from gpuslice.engine.plan.sources import CUDA_CAPACITIES, HEADER_BYTES, MAX_RANK, VECTOR_BYTES
 from gpuslice.engine.plan.tiling import Tiling
 
 

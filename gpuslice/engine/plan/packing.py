@@ -5,9 +5,9 @@ from collections import abc
 from dataclasses import dataclass, replace
 from functools import cache
 
+from gpuslice.engine.plan.kernel_sources import kernel_number
 from gpuslice.engine.plan.layout import Layout, header, tables_behind_addresses
 from gpuslice.engine.plan.parts import Axis, LaunchPlan
-from gpuslice.engine.plan.sources import kernel_number
 from gpuslice.engine.plan.tiling import tiling_of
 from gpuslice.engine.plan.tuning import Tuning
 

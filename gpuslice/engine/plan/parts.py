@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from gpuslice.engine.plan.sources import Kernel
+from gpuslice.engine.plan.kernel_sources import Kernel
 
 # A part is compared with so many groups, the latest ones, before it starts a group of its own.
 _TRIED = 8

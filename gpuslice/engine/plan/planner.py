@@ -3,9 +3,9 @@
 from collections import abc
 
 from gpuslice.engine.plan.axes import in_target_order, with_aligned_items, with_merged_axes, with_wider_items
+from gpuslice.engine.plan.kernel_sources import MAX_RANK
 from gpuslice.engine.plan.kernels import with_kernel
 from gpuslice.engine.plan.parts import LaunchPlan, Part, groups_of
-from gpuslice.engine.plan.sources import MAX_RANK
 
 
 def plan(parts: abc.Sequence[Part], itemsize: int) -> tuple[list[LaunchPlan], list[int]]:

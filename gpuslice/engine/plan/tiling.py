@@ -5,8 +5,8 @@ from itertools import accumulate
 from math import gcd, prod
 from typing import NamedTuple
 
+from gpuslice.engine.plan.kernel_sources import LINE_BYTES, VECTOR_BYTES
 from gpuslice.engine.plan.parts import LaunchPlan
-from gpuslice.engine.plan.sources import LINE_BYTES, VECTOR_BYTES
 from gpuslice.engine.plan.tuning import Tuning
 
 # Targets seldom begin at a cache line, so each tile of a part writes two lines in part, and those cost most.

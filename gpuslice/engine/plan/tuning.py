@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpuslice.engine.plan.sources import CUDA_TILE_SIDES, HOST_TILE_SIDES
+from gpuslice.engine.plan.kernel_sources import CUDA_TILE_SIDES, HOST_TILE_SIDES
 
 
 @dataclass(frozen=True)
