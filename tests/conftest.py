@@ -30,6 +30,11 @@ pytest.register_assert_rewrite("helpers")
 pytest_plugins = ["cuda_on_cpu.plugin"]  # --cuda-on-cpu
 
 
+def pytest_addoption(parser):
+    """Add the option of tests/models/. Old versions of pytest do not read it from a file there."""
+    parser.addoption("--models", help="folder with the wheels of silero-vad and rapidocr-onnxruntime")
+
+
 @pytest.fixture(params=[library.param for library in WHOLE_SUITE])
 def xp(request):
     """The namespace of each array library in turn."""

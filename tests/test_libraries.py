@@ -66,8 +66,9 @@ def test_split_and_concat(library):
 def test_sequence_length(library):
     """A library without int64, such as JAX by default, counts in the integers that it has, and warns."""
     warns = pytest.warns(UserWarning, match="int64") if "int64" in library.lacks else nullcontext()
+    sequence = [library.xp.asarray(X)] * 3
     with warns:
-        length = gs.sequence_length([library.xp.asarray(X)] * 3)
+        length = gs.sequence_length(sequence)
     assert (length.shape, int(length)) == ((), 3)
     assert (to_numpy(length).dtype == np.int64) == ("int64" not in library.lacks)
 
