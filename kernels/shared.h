@@ -1,7 +1,8 @@
 // The facts that C++ and Python share, each with its only home here.
 //
-// gpuslice/engine/plan/kernel_sources.py reads this file with a strict parser. It takes comments, `constexpr int` numbers and
-// arrays, the enum, the struct and the list of kernels as they are written below, and refuses anything else.
+// gpuslice/engine/plan/kernel_sources.py reads this file with a strict parser. It takes comments, `constexpr int`
+// numbers and arrays, the enum, the struct and the list of kernels as they are written below, and refuses anything
+// else.
 #pragma once
 
 namespace gpuslice {
