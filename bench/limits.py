@@ -10,20 +10,18 @@ NARROW = (
     "each tile writes two lines of it only in part. Tiles that end at cache lines of the output might help."
 )
 OBJECTS = (
-    "1,000 parts of 128 KiB. Python needs 4 to 6 microseconds per part for a view, its checks and its address. Copying "
-    "the part takes 13. Computing the addresses without an object per part might help."
+    "1,000 parts of 128 KiB. Besides the copy, Python makes a view of each part, checks it and takes its address. "
+    "Computing the addresses without an object per part might help."
 )
 SEVENTH = (
-    "only one item in seven of each cache line is used. 0.25 to 0.29 is the most that the bytes read allow, and NumPy "
-    "reaches it too."
+    "memory is read in whole cache lines, and most bytes of a line are not copied. If another library is faster, the "
+    "reason is not known yet."
 )
 THREE = (
     "three outputs are written in turn, and each store reads its cache line first. Non-temporal stores were half as "
     "fast if the outputs' addresses agree in their low 12 bits. Writing one output after the other might help."
 )
 PAGES = (
-    "new outputs are new pages, which the system clears first. That takes as long as copying. onnxruntime reuses "
-    "memory that it has freed before. NumPy copies contiguous bytes by memcpy. Into new pages, memcpy is about a tenth "
-    "faster than our non-temporal stores; into other pages it is a third slower. Keeping memory for the next outputs "
-    "might help."
+    "new outputs are new pages, which the system clears first. onnxruntime reuses memory that it has freed before. "
+    "Keeping memory for the next outputs might help."
 )

@@ -252,3 +252,9 @@ def test_concat_of_two_libraries_or_devices_is_refused():
         gs.concat_from_sequence([X, here], axis=0)
     with pytest.raises(ValueError, match="input_sequence must hold arrays of one device; got .*CPU.* and .*device1"):
         gs.concat_from_sequence([here, there], axis=0)
+
+
+def test_an_error_of_decoding_keeps_its_type_and_names_the_operator():
+    with pytest.raises(UnicodeDecodeError, match=f"decode byte 0xff.*{newest('ConcatFromSequence')}") as caught:
+        gs.concat_from_sequence([np.array(["a"]), np.array([b"\xff"])], axis=0)
+    assert caught.value.object == b"\xff"

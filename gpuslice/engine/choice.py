@@ -6,7 +6,7 @@ from gpuslice.engine.views import Joined, View, index_of
 from gpuslice.libraries import NUMPY, Array
 
 SMALL_BYTES = 1 << 15
-FEW_VIEWS = 8
+_FEW_VIEWS = 8
 # NumPy copies contiguous bytes at the speed of memcpy, so they count less.
 _CONTIGUOUS_WEIGHT = 1 / 8
 
@@ -16,7 +16,7 @@ def small_numpy_arrays(values: abc.Sequence[View | Joined]) -> list[Array] | Non
 
     None for a Joined too: `copy_is_small` looks at its parts.
     """
-    if len(values) > FEW_VIEWS:
+    if len(values) > _FEW_VIEWS:
         return None
     arrays = []
     for value in values:
