@@ -12,11 +12,18 @@ from gpuslice.engine import host_build, host_library
 from gpuslice.engine.plan import kernel_sources
 
 
-@needs_gxx
-def test_a_library_is_compiled_and_loaded(small_kernels, monkeypatch):
+@pytest.fixture
+def expected_library(small_kernels, monkeypatch):
+    """A folder of small kernels and the library compiled from it, as if they were this package's own."""
     folder, library = small_kernels
     host_build.compile_library(folder, library)
     monkeypatch.setattr(kernel_sources, "digest", lambda: kernel_sources.digest_of(folder))
+    return folder, library
+
+
+@needs_gxx
+def test_a_library_is_compiled_and_loaded(expected_library):
+    folder, library = expected_library
     loaded, reason = host_library.load(library)
     assert (reason, loaded.gpuslice_digest().decode()) == ("", kernel_sources.digest_of(folder))
     assert [loaded.gpuslice_copy(number, b"", 1, 1) for number in (0, 1, 2**32 - 1)] == [0, 1, 1]
@@ -35,10 +42,8 @@ def test_a_library_of_other_sources_is_not_used(small_kernels):
 
 
 @needs_gxx
-def test_a_forced_instruction_set(small_kernels, monkeypatch):
-    folder, library = small_kernels
-    host_build.compile_library(folder, library)
-    monkeypatch.setattr(kernel_sources, "digest", lambda: kernel_sources.digest_of(folder))
+def test_a_forced_instruction_set(expected_library, monkeypatch):
+    _, library = expected_library
     loaded, _ = host_library.load(library)
     best, *others = names = host_library._compiled_sets(loaded)
     assert loaded.gpuslice_instruction_set().decode() in names
