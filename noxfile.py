@@ -1,5 +1,6 @@
 """The project's tasks, each in an environment of its own: ``nox -s lint types tests``."""
 
+import secrets
 import sys
 from pathlib import Path
 
@@ -75,6 +76,14 @@ def fuzz(session):
     """Run random plans through the kernels under sanitizers: ``nox -s fuzz -- --seed 1 --count 100000``."""
     session.install("-e", ".", env={"GPUSLICE_KERNELS": "off"})  # it compiles kernels of its own
     session.run("python", "tests/fuzz/fuzz.py", *(session.posargs or ["--count", "100000"]))
+
+
+@nox.session
+def campaigns(session):
+    """Run tests/campaigns/ a hundred times as long as pytest does, from a new seed; ``-- --seed 1 --rounds 10``."""
+    session.install("-e", ".[test]")
+    long = ["--seed", str(secrets.randbelow(1 << 32)), "--rounds", "100"]
+    session.run("pytest", "tests/campaigns", *long, *session.posargs)
 
 
 @nox.session(venv_backend="none")

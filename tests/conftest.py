@@ -1,5 +1,6 @@
 """Fixtures, the gpu mark, and one line per reason for the tests that were skipped."""
 
+import random
 import shutil
 from collections import Counter
 
@@ -33,6 +34,39 @@ pytest_plugins = ["cuda_on_cpu.plugin"]  # --cuda-on-cpu
 def pytest_addoption(parser):
     """Add the option of tests/models/. Old versions of pytest do not read it from a file there."""
     parser.addoption("--models", help="folder with the wheels of silero-vad and rapidocr-onnxruntime")
+    parser.addoption("--seed", type=int, default=0, help="seed of tests/campaigns/")
+    parser.addoption("--rounds", type=float, default=1, help="factor for the number of rounds of tests/campaigns/")
+
+
+class Campaign:
+    """Random numbers of a campaign, how long it runs, and what it did, which is printed at the end.
+
+    Attributes
+    ----------
+    seed : int
+    random : random.Random
+    counts : collections.Counter
+        What was executed, by any name.
+    """
+
+    def __init__(self, seed, factor):
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.counts = Counter()
+        self._factor = factor
+
+    def rounds(self, count):
+        """Return a range of so many rounds, times the factor ``--rounds``."""
+        return range(max(1, round(count * self._factor)))
+
+
+@pytest.fixture
+def campaign(request):
+    """The `Campaign` of a test in tests/campaigns/."""
+    run = Campaign(request.config.getoption("--seed"), request.config.getoption("--rounds"))
+    yield run
+    counts = ", ".join(f"{count} {name}" for name, count in run.counts.items())
+    request.node.user_properties.append(("campaign", f"{request.node.name}, seed {run.seed}: {counts or 'nothing'}"))
 
 
 @pytest.fixture(params=[library.param for library in WHOLE_SUITE])
@@ -72,7 +106,12 @@ def pytest_runtest_setup(item):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print one line per reason for which tests were skipped: pytest's own list has one per place as well."""
+    """Print one line per campaign, and one per reason for which tests were skipped, where pytest has one per place."""
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, text in getattr(report, "user_properties", ()):
+                if name == "campaign":
+                    terminalreporter.write_line(f"campaign {text}")
     reasons = Counter(
         report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", ())
     )
