@@ -6,8 +6,10 @@ Error messages name the argument; the caller adds the operator and its version.
 """
 
 from collections import abc
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import repeat
+from typing import NamedTuple, overload
 
 _SHOWN = 8
 # An empty axis can be split into any number of outputs; a protobuf cannot hold more than this.
@@ -29,6 +31,46 @@ class Region(NamedTuple):
     first: tuple[int, ...]
     step: tuple[int, ...]
     shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EqualSizes(abc.Sequence[int]):
+    """Sizes of consecutive parts that are equal except for the last, which takes what is left of the axis.
+
+    There may be billions of them, so they are computed when they are read.
+
+    Attributes
+    ----------
+    dim : int
+        Length of the axis.
+    size : int
+        Size of each part but the last.
+    parts : int
+        Number of parts.
+    """
+
+    dim: int
+    size: int
+    parts: int
+
+    def __len__(self) -> int:
+        return self.parts
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[int, ...]: ...
+    def __getitem__(self, index: int | slice) -> int | tuple[int, ...]:
+        position = range(self.parts)[index]
+        return self._at(position) if isinstance(position, int) else tuple(map(self._at, position))
+
+    def __iter__(self) -> abc.Iterator[int]:
+        if self.parts:
+            yield from repeat(self.size, self.parts - 1)
+            yield self._at(self.parts - 1)
+
+    def _at(self, position: int) -> int:
+        return self.size if position < self.parts - 1 else self.dim - self.size * position
 
 
 @lru_cache(maxsize=1024)
@@ -162,7 +204,7 @@ def listed_sizes(dim: int, split: abc.Sequence[int], outputs: int | None = None)
     return split
 
 
-def equal_sizes(dim: int, outputs: int) -> list[int]:
+def equal_sizes(dim: int, outputs: int) -> EqualSizes:
     """Return ``outputs`` equal sizes (Split-1, -2, -11, -13 without split).
 
     Raises
@@ -174,10 +216,10 @@ def equal_sizes(dim: int, outputs: int) -> list[int]:
         raise ValueError(
             f"split must be given if the outputs cannot be equal; got {outputs} outputs for an axis of length {dim}"
         )
-    return [dim // outputs] * outputs
+    return EqualSizes(dim, dim // outputs, outputs)
 
 
-def num_outputs_sizes(dim: int, num_outputs: int) -> list[int]:
+def num_outputs_sizes(dim: int, num_outputs: int) -> EqualSizes:
     """Return the sizes for Split-18's num_outputs: equal ones, of which the last may be smaller, even 0.
 
     Raises
@@ -194,10 +236,10 @@ def num_outputs_sizes(dim: int, num_outputs: int) -> list[int]:
             f"num_outputs must not make the last chunk of an axis of length {dim} negative; "
             f"got {num_outputs}: {num_outputs - 1} chunks of {chunk} leave {last}"
         )
-    return [chunk] * (num_outputs - 1) + [last]
+    return EqualSizes(dim, chunk, num_outputs)
 
 
-def chunk_sizes(dim: int, chunk: int) -> list[int]:
+def chunk_sizes(dim: int, chunk: int) -> EqualSizes:
     """Return the sizes for SplitToSequence's scalar split: equal chunks, of which the last may be smaller.
 
     An empty axis has no chunks.
@@ -209,8 +251,7 @@ def chunk_sizes(dim: int, chunk: int) -> list[int]:
     """
     if chunk < 1:
         raise ValueError(f"split must be at least 1 if it is a scalar; got {chunk}")
-    full, rest = divmod(dim, chunk)
-    return [chunk] * full + ([rest] if rest else [])
+    return EqualSizes(dim, chunk, -(-dim // chunk))
 
 
 def normalize_position(position: int, length: int, *, end: bool = False) -> int:

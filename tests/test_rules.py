@@ -95,13 +95,45 @@ def test_split_sizes(outputs):
                 rules.num_outputs_sizes(dim, outputs)
         else:
             dealt = deal(dim, chunk)
-            assert rules.num_outputs_sizes(dim, outputs) == dealt + [0] * (outputs - len(dealt))
+            assert list(rules.num_outputs_sizes(dim, outputs)) == dealt + [0] * (outputs - len(dealt))
         if dim % outputs:
             with pytest.raises(ValueError, match="outputs cannot be equal"):
                 rules.equal_sizes(dim, outputs)
         else:
-            assert rules.equal_sizes(dim, outputs) == [dim // outputs] * outputs
-        assert rules.chunk_sizes(dim, outputs) == deal(dim, outputs)
+            assert list(rules.equal_sizes(dim, outputs)) == [dim // outputs] * outputs
+        assert list(rules.chunk_sizes(dim, outputs)) == deal(dim, outputs)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        (rules.EqualSizes(7, 3, 3), [3, 3, 1]),
+        (rules.EqualSizes(6, 3, 2), [3, 3]),
+        (rules.EqualSizes(2, 1, 3), [1, 1, 0]),
+        (rules.EqualSizes(5, 9, 1), [5]),
+        (rules.EqualSizes(0, 4, 0), []),
+    ],
+)
+def test_equal_sizes_are_a_sequence(sizes, expected):
+    assert (len(sizes), list(sizes), list(reversed(sizes))) == (len(expected), expected, expected[::-1])
+    assert [sizes[i] for i in range(-len(expected), len(expected))] == expected * 2
+    assert (sizes[:2], sizes[::-1]) == (tuple(expected[:2]), tuple(expected[::-1]))
+    for outside in (len(expected), -len(expected) - 1):
+        with pytest.raises(IndexError):
+            sizes[outside]
+
+
+def test_billions_of_sizes_take_no_memory():
+    most = 2**31 - 1
+    for sizes, first, last in [
+        (rules.num_outputs_sizes(0, most), 0, 0),
+        (rules.num_outputs_sizes(most * 5, most), 5, 5),
+        (rules.equal_sizes(most * 3, most), 3, 3),
+        (rules.chunk_sizes(2**63 - 1, 1), 1, 1),
+        (rules.chunk_sizes(2**63 - 1, 2), 2, 1),
+    ]:
+        assert (next(iter(sizes)), sizes[0], sizes[-1]) == (first, first, last)
+    assert len(rules.chunk_sizes(2**63 - 1, 1)) == 2**63 - 1
 
 
 def test_as_many_num_outputs_are_impossible_as_the_engines_refuse():
