@@ -4,6 +4,7 @@ Use ``import gpuslice as gs``: a plain import of `slice` hides the builtin. The 
 protocol) is `gpuslice.onnx` and needs the onnx package.
 """
 
+from gpuslice.caches import clear_caches
 from gpuslice.config import show_config
 from gpuslice.engine import Launch, Trace, trace
 from gpuslice.operators.sequences import (
@@ -26,6 +27,7 @@ __all__ = [
     "Launch",
     "Sequence",
     "Trace",
+    "clear_caches",
     "concat_from_sequence",
     "contiguous",
     "dynamic_slice",

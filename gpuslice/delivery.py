@@ -5,13 +5,13 @@ from collections import abc
 import numpy as np
 
 from gpuslice import engine
-from gpuslice.engine import View
-from gpuslice.libraries import NUMPY, Array, device_of, library_of
-from gpuslice.overlap import check_disjoint
+from gpuslice.engine import Consecutive, Lazy
+from gpuslice.libraries import NUMPY, Array, device_of, library_of, plain_array
+from gpuslice.overlap import check_disjoint, repeats_an_item
 
 
 def deliver(
-    views: abc.Sequence[View], copy: bool | None, out: abc.Sequence[Array] | None = None, *, one_block: bool = False
+    views: abc.Sequence[Lazy], copy: bool | None, out: abc.Sequence[Array] | None = None, *, one_block: bool = False
 ) -> list[Array]:
     """Return one array per view, following ``copy=``, ``out=`` and ``one_block=``.
 
@@ -20,9 +20,11 @@ def deliver(
     ValueError
         ``copy`` is not True, False or None. ``copy=False``, but the library has no such view. ``out`` or ``one_block``
         with ``copy`` other than True, or with each other. An array of ``out`` has another shape or device, is
-        read-only, or overlaps an input or another array of ``out``.
+        read-only, or overlaps an input, another array of ``out`` or itself.
     TypeError
         An array of ``out`` has another library or dtype, or is immutable.
+    MemoryError
+        The results cannot be allocated.
     """
     if one_block is not True and one_block is not False:
         raise ValueError(f"one_block must be True, False or None; got {one_block!r}")
@@ -38,42 +40,47 @@ def deliver(
         return engine.dense_in_one_block(views)
     if one_block:
         raise ValueError("one_block allocates the outputs itself; it cannot be combined with out")
-    _check_outs(views, out)
-    engine.copy_into(views, out)
+    engine.copy_into(views, _checked_outs(views, out))
     return list(out)
 
 
-def deliver_one(view: View, copy: bool | None, out: Array | None = None) -> Array:
+def deliver_one(view: Lazy, copy: bool | None, out: Array | None = None) -> Array:
     """Return one array, following ``copy=`` and ``out=``; see `deliver`."""
     return deliver([view], copy, None if out is None else [out])[0]
 
 
-def _as_views(views: abc.Sequence[View], copy: bool | None) -> list[Array]:
+def _as_views(views: abc.Sequence[Lazy], copy: bool | None) -> list[Array]:
     if copy is False and not all(map(engine.gives_views, views)):
         raise ValueError(f"copy=False is not possible: {views[0].library.name} cannot return this result as a view")
     return [engine.indexed(view) for view in views]
 
 
-def _check_outs(views: abc.Sequence[View], outs: abc.Sequence[Array]) -> None:
+def _checked_outs(views: abc.Sequence[Lazy], outs: abc.Sequence[Array]) -> list[Array]:
+    """Return the arrays to write, those of subclasses as plain ones; raise an error if one does not fit."""
     if not isinstance(outs, (list, tuple)):
         raise TypeError(f"out must be a list or tuple of arrays, one per output; got {type(outs).__name__}")
     if len(outs) != len(views):
         raise ValueError(f"out must hold {len(views)} arrays, one per output; got {len(outs)}")
-    for view, out in zip(views, outs, strict=True):
-        _check_out(view, out)
-    check_disjoint(list({id(view.array): view.array for view in views}.values()), outs)
+    if isinstance(views, Consecutive):
+        inputs = [views.view.array]
+        checked = [_checked_out(views.view, shape, out) for shape, out in zip(views.shapes(), outs, strict=True)]
+    else:
+        inputs = list({id(view.array): view.array for view in views}.values())
+        checked = [_checked_out(view, view.shape, out) for view, out in zip(views, outs, strict=True)]
+    check_disjoint(inputs, checked)
+    return checked
 
 
-def _check_out(view: View, out: Array) -> None:
+def _checked_out(view: Lazy, shape: tuple[int, ...], out: Array) -> Array:
     if (
         type(out) is np.ndarray
         and view.library is NUMPY
         and out.dtype == view.dtype
-        and out.shape == view.region.shape
+        and out.shape == shape
         and out.flags.writeable
-        and 0 not in out.strides
+        and out.flags.c_contiguous
     ):
-        return  # most arrays, quickly
+        return out  # most arrays, quickly
     library = library_of(out, "out")
     if library is not view.library:
         raise TypeError(f"out must be an array of {view.library.name}; got one of {library.name}")
@@ -81,15 +88,13 @@ def _check_out(view: View, out: Array) -> None:
         raise TypeError(f"out cannot be written: arrays of {library.name} are immutable")
     if isinstance(out, np.generic) or (isinstance(out, np.ndarray) and not out.flags.writeable):
         raise ValueError("out must be writable; got a read-only array")
-    if isinstance(out, np.ndarray) and 0 in out.strides and out.size and _repeats(out):
-        raise ValueError("out must not hold one item in several places; got an array with a stride of 0")
+    out = plain_array(out)
     if out.dtype != view.dtype:
         raise TypeError(f"out must have dtype {view.dtype}; got {out.dtype}")
-    if tuple(out.shape) != view.shape:
-        raise ValueError(f"out must have shape {view.shape}; got {tuple(out.shape)}")
+    if tuple(out.shape) != shape:
+        raise ValueError(f"out must have shape {shape}; got {tuple(out.shape)}")
     if device_of(out) != view.device:
         raise ValueError(f"out must be on device {view.device}; got {device_of(out)}")
-
-
-def _repeats(out: Array) -> bool:
-    return any(n > 1 and step == 0 for n, step in zip(out.shape, out.strides, strict=True))
+    if repeats_an_item(out):
+        raise ValueError("out must not overlap itself; got an array in which two items share memory")
+    return out

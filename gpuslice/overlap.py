@@ -1,46 +1,136 @@
 """Whether arrays share memory, from their addresses alone: no memory is read, which may be a device's."""
 
 from collections import abc
+from itertools import combinations, pairwise
+from typing import NamedTuple
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
 from gpuslice.dtypes import itemsize
 from gpuslice.libraries import Array, address_of_numpy, library_of
+from gpuslice.mapped_files import Mapping, is_foreign, mappings
 
 # np.shares_memory is exact, and its time may grow exponentially. Past this much work, two strided arrays whose bounds
 # overlap count as overlapping.
 _MOST_WORK = 10_000
+_MOST_STRIDES = 64
+
+
+class _Items(NamedTuple):
+    """Where the items of an array are.
+
+    Attributes
+    ----------
+    start, end : int
+        The first address and the one after the last.
+    axes : tuple of (int, int)
+        Stride in bytes and count, the largest stride first. Strides are positive, and counts more than 1: an axis that
+        goes backward has the same items as one that goes forward.
+    itemsize : int
+    written : bool
+    """
+
+    start: int
+    end: int
+    axes: tuple[tuple[int, int], ...]
+    itemsize: int
+    written: bool
+
+    def extent_below(self, stride: int) -> int:
+        """Return the bytes from the first item to the end of the last one along the axes with smaller strides."""
+        return self.itemsize + sum(step * (count - 1) for step, count in self.axes if step < stride)
+
+    def after(self, steps: int, depth: int) -> "_Items":
+        """Return the items from position ``steps`` on along the axis at ``depth``, and at 0 along those before."""
+        stride, count = self.axes[depth]
+        axes = ((stride, count - steps), *self.axes[depth + 1 :])
+        return self._replace(start=self.start + steps * stride, axes=axes)
+
+    def moved(self, distance: int) -> "_Items":
+        """Return the same items at other addresses."""
+        return self._replace(start=self.start + distance, end=self.end + distance)
 
 
 def check_disjoint(inputs: abc.Sequence[Array], outs: abc.Sequence[Array]) -> None:
-    """Raise ValueError if an array of ``outs`` shares memory with an input or with another one of ``outs``."""
-    if not _bounds_are_disjoint([*inputs, *outs]) and _any_overlap(inputs, outs):
+    """Raise ValueError if an array of ``outs`` shares memory with an input or with another one of ``outs``.
+
+    Two mappings of one file share memory where they map the same bytes.
+    """
+    arrays = [*inputs, *outs]
+    foreign = [array for array in arrays if is_foreign(array)]
+    both_numpy = len(arrays) == 2 and type(arrays[0]) is type(arrays[1]) is np.ndarray
+    if both_numpy and not foreign and not np.may_share_memory(*arrays):  # most calls, quickly
+        return
+    bounds = sorted([_bounds(array) for array in arrays if 0 not in array.shape])
+    if len(foreign) < 2 and all(one[1] <= other[0] for one, other in pairwise(bounds)):
+        return
+    items = [_items_of(array, written=i >= len(inputs)) for i, array in enumerate(arrays) if 0 not in array.shape]
+    if _overlap(items) or (len(foreign) > 1 and _overlap_in_files(items)):
         raise ValueError("out must not overlap an input, and its arrays must not overlap each other")
 
 
-def _bounds_are_disjoint(arrays: abc.Sequence[Array]) -> bool:
-    """Return whether no array begins before another ends."""
-    end = 0
-    for bounds in sorted([_bounds(array) for array in arrays if 0 not in array.shape]):
-        if bounds[0] < end:
-            return False
-        end = bounds[1]
-    return True
+def repeats_an_item(array: Array) -> bool:
+    """Return whether two items of an array share memory, or may share it if the answer takes too long."""
+    if 0 in array.shape or (isinstance(array, np.ndarray) and array.flags.c_contiguous):
+        return False
+    items = _items_of(array, written=True)
+    if all(stride >= items.extent_below(stride) for stride, _ in items.axes) and _are_different(items.axes):
+        return False
+    # Two items that share memory have a first axis along which they differ. There one is ahead of the other.
+    return any(
+        _share(items.after(1, depth), items.after(0, depth)._replace(axes=items.axes[depth + 1 :]))
+        for depth in range(len(items.axes))
+    )
 
 
-def _any_overlap(inputs: abc.Sequence[Array], outs: abc.Sequence[Array]) -> bool:
-    """Return whether any out shares an address with another out or with an input."""
-    marked = [(array, False) for array in inputs] + [(array, True) for array in outs]
-    spans = [(*_bounds(array), writes, array) for array, writes in marked if 0 not in array.shape]
-    # A sweep over the addresses: only arrays whose bounds overlap are compared.
-    open_spans: list[tuple[int, int, bool, Array]] = []
-    for span in sorted(spans, key=lambda span: span[:2]):
-        open_spans = [other for other in open_spans if other[1] > span[0]]
-        if any((span[2] or other[2]) and _share_items(span[3], other[3]) for other in open_spans):
+def _are_different(axes: tuple[tuple[int, int], ...]) -> bool:
+    return len({stride for stride, _ in axes}) == len(axes)
+
+
+def _overlap(items: abc.Sequence[_Items], depth: int = 0) -> bool:
+    """Return whether two of the items share memory, at least one of which is written.
+
+    Columns of one array lie between each other, so their bounds say nothing. But with respect to the row's stride they
+    have different remainders. Each depth compares the remainders of one more stride.
+    """
+    for group in _touching(items, [(item.start, item.end) for item in items]):
+        strides = sorted({stride for item in group for stride, _ in item.axes}, reverse=True)
+        remainders = _remainders(group, strides[: depth + 1]) if depth < min(len(strides), _MOST_STRIDES) else None
+        if remainders is not None:
+            if any(_overlap(closer, depth + 1) for closer in _touching(group, remainders)):
+                return True
+        elif any((one.written or other.written) and _share(one, other) for one, other in combinations(group, 2)):
             return True
-        open_spans.append(span)
     return False
+
+
+def _touching(items: abc.Sequence[_Items], bounds: abc.Sequence[tuple[int, int]]) -> abc.Iterator[list[_Items]]:
+    """Yield groups of two and more items whose bounds overlap, from one to the next, if any of them is written."""
+    group: list[_Items] = []
+    end = 0
+    for (start, stop), item in sorted(zip(bounds, items, strict=True), key=lambda pair: pair[0]):
+        if group and start >= end:
+            if len(group) > 1 and any(member.written for member in group):
+                yield group
+            group, end = [], 0
+        group.append(item)
+        end = max(end, stop)
+    if len(group) > 1 and any(member.written for member in group):
+        yield group
+
+
+def _remainders(items: abc.Sequence[_Items], strides: abc.Sequence[int]) -> list[tuple[int, int]] | None:
+    """Return the bounds of each item's remainders by the strides in turn; None if an item is larger than a stride."""
+    first = min(item.start for item in items)
+    bounds = []
+    for item in items:
+        start = item.start - first
+        for stride in strides:
+            start, extent = start % stride, item.extent_below(stride)
+            if start + extent > stride:
+                return None
+        bounds.append((start, start + extent))
+    return bounds
 
 
 def _bounds(array: Array) -> tuple[int, int]:
@@ -48,31 +138,62 @@ def _bounds(array: Array) -> tuple[int, int]:
     if isinstance(array, np.ndarray) and array.flags.c_contiguous:
         start = address_of_numpy(array)
         return start, start + array.nbytes
-    return byte_bounds(_same_addresses(array))
+    items = _items_of(array, written=False)
+    return items.start, items.end
 
 
-def _share_items(left: Array, right: Array) -> bool:
-    """Return whether two arrays share memory, or may share it if the answer takes too long."""
-    try:
-        return np.shares_memory(_same_addresses(left), _same_addresses(right), max_work=_MOST_WORK)  # type: ignore[arg-type]
-    except np.exceptions.TooHardError:
-        return True
+def _items_of(array: Array, *, written: bool) -> _Items:
+    """Return where the items of an array are."""
+    address, strides, size = _layout(array)
+    axes = []
+    start = end = address
+    for stride, count in zip(strides, array.shape, strict=True):
+        if count > 1:
+            reach = stride * (count - 1)
+            start, end = start + min(reach, 0), end + max(reach, 0)
+            axes.append((abs(stride), count))
+    return _Items(start, end + size, tuple(sorted(axes, reverse=True)), size, written)
 
 
-class _Addresses:
+def _layout(array: Array) -> tuple[int, tuple[int, ...], int]:
+    """Return address, strides in bytes and item size."""
+    if not isinstance(array, np.ndarray):
+        library = library_of(array, "out")
+        if library.address is not None and library.strides is not None:
+            return library.address(array), library.strides(array), itemsize(array.dtype)
+        array = np.from_dlpack(array)
+    return address_of_numpy(array), array.strides, array.dtype.itemsize
+
+
+def _overlap_in_files(items: abc.Sequence[_Items]) -> bool:
+    """Return whether items in several mappings of one file share bytes of it."""
+    known = mappings()
+    by_file: dict[str, list[_Items]] = {}
+    for item in items:
+        found = next((mapping for mapping in known if mapping.start <= item.start < mapping.end), None)
+        if found is not None and found.file:
+            by_file.setdefault(found.file, []).append(_in_file(item, found))
+    return any(map(_overlap, by_file.values()))
+
+
+def _in_file(item: _Items, mapping: Mapping) -> _Items:
+    """Return the items with their places in the file as addresses. What a private mapping writes stays out of it."""
+    moved = item.moved(mapping.offset - mapping.start)
+    return moved._replace(written=item.written and mapping.is_shared)
+
+
+class _Place:
     """Tells NumPy where the items of an array are."""
 
-    def __init__(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> None:
-        interface = {"version": 3, "typestr": f"|V{itemsize}", "data": (address, True)}
+    def __init__(self, items: _Items) -> None:
+        strides, shape = zip(*items.axes, strict=True) if items.axes else ((), ())
+        interface = {"version": 3, "typestr": f"|V{items.itemsize}", "data": (items.start, True)}
         self.__array_interface__ = interface | {"shape": shape, "strides": strides}
 
 
-def _same_addresses(array: Array) -> Array:
-    """Return a NumPy array with the addresses of an array. (CuPy's own shares_memory sorts them on the device.)"""
-    if isinstance(array, np.ndarray):
-        return array
-    library = library_of(array, "out")
-    if library.address is None or library.strides is None:
-        return np.from_dlpack(array)
-    place = _Addresses(library.address(array), tuple(array.shape), library.strides(array), itemsize(array.dtype))
-    return np.asarray(place)
+def _share(one: _Items, other: _Items) -> bool:
+    """Return whether two arrays share memory, or may share it if the answer takes too long."""
+    try:
+        return np.shares_memory(np.asarray(_Place(one)), np.asarray(_Place(other)), max_work=_MOST_WORK)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True

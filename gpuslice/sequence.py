@@ -8,11 +8,11 @@ from typing import Any, TypeAlias, TypeVar, overload
 import numpy as np
 
 from gpuslice.dtypes import T16, DType, dtype_name
-from gpuslice.engine import Joined, View
+from gpuslice.engine import Consecutive, Lazy
 from gpuslice.libraries import Array, ArrayT, is_array, library_of, plain_array
 
 # Inside a graph the items are views that are not copied yet.
-Item: TypeAlias = Array | View | Joined
+Item: TypeAlias = Array | Lazy
 
 
 ArrayT_co = TypeVar("ArrayT_co", covariant=True)
@@ -59,7 +59,9 @@ class Sequence(abc.Sequence[ArrayT_co]):
     def of_items(cls, items: abc.Iterable[Item], dtype: str) -> Sequence[Any]:
         """Return a sequence of items, views included, that are known to have ``dtype``."""
         sequence = cls.__new__(cls)
-        sequence._items, sequence._dtype = tuple(items), dtype  # type: ignore[arg-type]  # views in a graph
+        # In a graph the items are views. The parts of a split are made when they are read.
+        sequence._items = items if isinstance(items, Consecutive) else tuple(items)  # type: ignore
+        sequence._dtype = dtype
         return sequence
 
     @property
@@ -84,6 +86,11 @@ class Sequence(abc.Sequence[ArrayT_co]):
 
     def __repr__(self) -> str:
         return f"Sequence({len(self)} item{'' if len(self) == 1 else 's'}, dtype={self._dtype!r})"
+
+
+def items_of(sequence: Sequence[Any]) -> abc.Sequence[Item]:
+    """Return the items of a sequence as they are kept, without a copy of their list."""
+    return sequence._items
 
 
 SequenceLike: TypeAlias = Sequence[ArrayT] | list[ArrayT] | tuple[ArrayT, ...]

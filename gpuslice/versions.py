@@ -61,7 +61,7 @@ class Version:
 
     operator: str
     since: int
-    run: abc.Callable[..., list[Any]]
+    run: abc.Callable[..., abc.Sequence[Any]]
     inputs: tuple[Input, ...]
     attributes: tuple[Attribute, ...] = ()
     types: dict[str, frozenset[str]] = field(default_factory=lambda: {"T": T15, "I": INDEX})

@@ -79,6 +79,7 @@ def xp(request):
 def kernels_from_512_bytes(monkeypatch):
     """Have kernels copy arrays that NumPy otherwise copies faster, so that the arrays of a test can be small."""
     monkeypatch.setattr(choice, "SMALL_BYTES", 1 << 9)
+    monkeypatch.setattr(choice, "PARTS_IN_SMALL", 1 << 30)  # however many they are
 
 
 @pytest.fixture

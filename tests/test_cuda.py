@@ -29,13 +29,7 @@ def cuda(cp):
     from gpuslice.engine import cuda
 
     yield cuda
-    forget_plans(cuda)
-
-
-def forget_plans(cuda):
-    """Have the executor make its plans anew: they depend on the version of CUDA, which their keys do not have."""
-    cuda.CUDA_EXECUTOR._plans.cache_clear()
-    cuda.CUDA_EXECUTOR._plans_of_many.cache_clear()
+    gs.clear_caches()
 
 
 def backward(data, out=None):
@@ -230,7 +224,7 @@ def test_small_parameters_take_more_launches(cp, cuda, monkeypatch):
     launches = []
     for version in (12000, 13000):
         monkeypatch.setattr(cuda, "_cuda_version", lambda version=version: version)
-        forget_plans(cuda)
+        gs.clear_caches()
         with gs.trace() as t:
             parts = gs.split(data, num_outputs=1000, axis=1)
         assert (cp.concatenate(parts, axis=1).get() == x).all()

@@ -12,9 +12,9 @@ import gpuslice
 
 # From the bottom up. A module imports only from its own room or from lower ones.
 ROOMS = [
-    {"gpuslice.rules", "gpuslice.errors", "gpuslice.dtypes"},
+    {"gpuslice.rules", "gpuslice.errors", "gpuslice.dtypes", "gpuslice.caches"},
     {"gpuslice.libraries"},
-    {"gpuslice.arguments", "gpuslice.overlap"},
+    {"gpuslice.arguments", "gpuslice.mapped_files", "gpuslice.overlap"},
     {"gpuslice.engine"},
     {"gpuslice.sequence", "gpuslice.delivery"},
     {"gpuslice.lazy"},

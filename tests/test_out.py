@@ -1,8 +1,11 @@
 """out=: what is written, and which arrays are refused before anything is written."""
 
+import mmap
+import sys
+
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import assert_same, items
 from libraries import make, to_numpy
 
 import gpuslice as gs
@@ -75,10 +78,154 @@ def test_read_only_out_is_refused():
         gs.slice(X, [], [], out=out)
 
 
-def test_out_with_items_in_several_places_is_refused():
-    out = np.lib.stride_tricks.as_strided(np.zeros(4, np.int32), X.shape, (0, 0, 4))
-    with pytest.raises(ValueError, match="out must not hold one item in several places"):
-        gs.slice(X, [], [], out=out)
+# Shapes and strides, in items, of arrays in which two items share memory, or not.
+SELF_OVERLAPS = [
+    ((3, 4), (0, 1)),
+    ((3, 4), (1, 1)),
+    ((3, 4), (2, 1)),
+    ((3, 4), (-1, 1)),
+    ((2, 3, 4), (3, 4, 5)),
+    ((3, 4), (3, 2)),
+]
+APART = [
+    ((3, 4), (4, 1)),
+    ((3, 4), (1, 3)),
+    ((3, 4), (-4, 1)),
+    ((2, 3), (3, 2)),
+    ((1, 4), (0, 1)),
+    ((3, 0), (0, 0)),
+    ((2, 2, 3), (4, 2, 9)),
+    ((2, 3, 4), (3, 4, 6)),
+]
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "apart"), [(*c, False) for c in SELF_OVERLAPS] + [(*c, True) for c in APART]
+)
+def test_out_that_overlaps_itself_is_refused(shape, strides, apart):
+    memory = np.zeros(100, np.int32)
+    out = np.lib.stride_tricks.as_strided(memory[50:], shape, [4 * stride for stride in strides])
+    data = np.arange(1, 1 + np.prod(shape), dtype=np.int32).reshape(shape)
+    if apart:
+        assert_same(gs.slice(data, [], [], out=out).copy(), data)
+        return
+    with pytest.raises(ValueError, match="out must not overlap itself; got an array in which two items share memory"):
+        gs.slice(data, [], [], out=out)
+    assert not memory.any()
+
+
+def test_rows_that_share_bytes_of_an_item_overlap():
+    out = np.lib.stride_tricks.as_strided(np.zeros(9, np.int32), (3, 2), (6, 4))
+    with pytest.raises(ValueError, match="out must not overlap itself"):
+        gs.slice(np.ones((3, 2), np.int32), [], [], out=out)
+
+
+def test_columns_of_one_array_do_not_overlap():
+    """Their bounds overlap, and there are too many to compare each with each."""
+    x = np.arange(6000).reshape(2, 3000)
+    apart = np.zeros_like(x)
+    gs.split(x, num_outputs=3000, axis=1, out=[apart[:, i : i + 1] for i in range(3000)])
+    assert_same(apart, x)
+    for outs in (
+        [apart[:, i::1500] for i in range(1500)],
+        [apart[:1, ::3], apart[1:, ::3], apart[:, 1::3], apart[:, 2::3]],
+    ):
+        gs.contiguous([np.full(out.shape, 7) for out in outs], out=outs)
+        assert (apart == 7).all()
+        apart[...] = 0
+    with pytest.raises(ValueError, match="overlap each other"):
+        gs.split(x, num_outputs=3000, axis=1, out=[apart[:, max(0, i - 1) : max(1, i)] for i in range(3000)])
+    assert not apart.any()
+
+
+GAPS = {
+    "between": {"names": ["a", "c"], "formats": ["f4", "f8"], "offsets": [0, 8], "itemsize": 16},
+    "reordered": {"names": ["c", "a"], "formats": ["f8", "f4"], "offsets": [8, 0], "itemsize": 16},
+    "behind": {"names": ["a"], "formats": ["u2"], "offsets": [0], "itemsize": 7},
+    "before": {"names": ["a"], "formats": ["u2"], "offsets": [5], "itemsize": 7},
+    "nested": {
+        "names": ["n", "d"],
+        "formats": [np.dtype([("x", "u1"), ("y", "f4")], align=True), "u1"],
+        "offsets": [0, 9],
+    },
+    "in an array": [("n", np.dtype([("x", "u1"), ("y", "f4")], align=True), (2, 3)), ("m", "u1")],
+    "no field": {"names": [], "formats": [], "itemsize": 8},
+}
+
+
+@pytest.mark.parametrize("count", [60, 60_000])
+@pytest.mark.parametrize("kind", GAPS)
+def test_what_lies_between_the_fields_of_out_stays(kind, count):
+    """As in ``y[["a", "c"]]``, where other fields of y lie between."""
+    dtype = np.dtype(GAPS[kind])
+    bits = items(count * dtype.itemsize)
+    x = bits.view(dtype).reshape(count // 6, 6)
+    calls = [
+        (x[::-1], lambda out: gs.slice(x, [-1], [-(1 << 60)], steps=[-1], out=out)),
+        (x, lambda out: gs.split(x, [2, 4], axis=1, out=[out[:, :2], out[:, 2:]])),
+        (x, lambda out: gs.contiguous([x[::2], x[1::2]], out=[out[::2], out[1::2]])),
+    ]
+    for expected, call in calls:
+        ours, theirs = ~bits, ~bits
+        call(ours.view(dtype).reshape(x.shape))
+        theirs.view(dtype).reshape(x.shape)[...] = expected  # NumPy writes the fields alone
+        assert_same(ours, theirs)
+
+
+class Odd(np.ndarray):
+    """A subclass that says something else of itself than what is true."""
+
+    shape = (2, 3, 1 << 40)
+    strides = (0, 0, 1 << 40)
+
+    def __setitem__(self, key, value):
+        raise AssertionError("out must be written as a plain array")
+
+    __getitem__ = __setitem__
+
+
+@pytest.mark.parametrize("count", [24, 240_000])
+@pytest.mark.parametrize("kind", [np.memmap, np.recarray, Odd], ids=lambda kind: kind.__name__)
+def test_out_of_a_subclass_is_written_as_a_plain_array(kind, count, tmp_path):
+    memory = (
+        np.zeros(count, np.int32) if kind is not np.memmap else np.memmap(tmp_path / "x", np.int32, "w+", shape=count)
+    )
+    out = memory.view(kind)
+    data = np.arange(1, count + 1, dtype=np.int32)
+    assert gs.slice(data, [-1], [-(1 << 60)], steps=[-1], out=out) is out
+    assert_same(np.asarray(memory), data[::-1].copy())
+
+
+def mappings_of_one_file(path):
+    """Return a file's content mapped twice."""
+    np.save(path, np.arange(3000.0))
+    return np.load(path, mmap_mode="r+"), np.load(path, mmap_mode="r+")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/maps tells which file is mapped where")
+def test_out_in_another_mapping_of_the_file_of_the_input(tmp_path):
+    one, other = mappings_of_one_file(tmp_path / "x.npy")
+    private, read_only = np.load(tmp_path / "x.npy", mmap_mode="c"), np.load(tmp_path / "x.npy", mmap_mode="r")
+    with (tmp_path / "x.npy").open("r+b") as file:
+        buffer = np.frombuffer(mmap.mmap(file.fileno(), 0), offset=128)
+    for data, out in [
+        (one[::-1], other),
+        (read_only[:2000], other[1000:]),
+        (private, other),
+        (buffer[::-1], other[:]),
+        (one, buffer),
+    ]:
+        with pytest.raises(ValueError, match="out must not overlap an input"):
+            gs.contiguous(data, out=out)
+    with pytest.raises(ValueError, match="overlap each other"):
+        gs.contiguous([np.ones(9)] * 2, out=[one[:9], other[5:14]])
+    assert_same(np.asarray(one), np.arange(3000.0))
+    # What a private mapping writes does not reach the file.
+    assert_same(np.asarray(gs.contiguous(one[::-1], out=private)), np.arange(3000.0)[::-1].copy())
+    gs.contiguous(one[:1000], out=other[2000:])
+    gs.contiguous([one[:10], one[10:20]], out=[other[20:30], other[30:40]])
+    assert_same(np.asarray(one[2000:]), np.arange(1000.0))
+    assert_same(np.asarray(one[20:40]), np.arange(20.0))
 
 
 def test_out_between_the_items_of_the_input_does_not_overlap():

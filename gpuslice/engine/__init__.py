@@ -1,15 +1,21 @@
 """The copy engine: any number of views become dense arrays. It knows strides and items, and nothing of ONNX."""
 
+from gpuslice.engine.consecutive import Consecutive
 from gpuslice.engine.copying import copy_into, dense, dense_in_one_block
 from gpuslice.engine.generic import gives_views, indexed
+from gpuslice.engine.joined import Joined, Lazy
+from gpuslice.engine.memory import check_parts_fit
 from gpuslice.engine.trace import Launch, Trace, trace
-from gpuslice.engine.views import Joined, View
+from gpuslice.engine.views import View
 
 __all__ = [
+    "Consecutive",
     "Joined",
     "Launch",
+    "Lazy",
     "Trace",
     "View",
+    "check_parts_fit",
     "copy_into",
     "dense",
     "dense_in_one_block",

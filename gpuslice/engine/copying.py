@@ -6,11 +6,16 @@ from itertools import accumulate
 from math import prod
 from typing import Protocol
 
+import numpy as np
+
 from gpuslice.dtypes import itemsize
 from gpuslice.engine import generic
-from gpuslice.engine.choice import are_small, copy_is_small, small_numpy_arrays
+from gpuslice.engine.choice import are_small, small_numpy_arrays, small_numpy_parts
+from gpuslice.engine.fields import field_by_field
+from gpuslice.engine.joined import Joined, Lazy
+from gpuslice.engine.memory import too_large
 from gpuslice.engine.trace import Launch, is_tracing, record_allocation, record_launch
-from gpuslice.engine.views import Joined, View
+from gpuslice.engine.views import View
 from gpuslice.libraries import Array
 
 # CuPy's pool rounds allocations to it, so that outputs in one block are aligned like separate ones.
@@ -24,34 +29,49 @@ class Executor(Protocol):
         """Copy each source view to its target view, which has the same shape."""
 
 
-def dense(values: abc.Sequence[View | Joined]) -> list[Array]:
-    """Return a fresh C-contiguous copy of each value, in its library, dtype and device."""
-    arrays = small_numpy_arrays(values)
-    if arrays is not None:
-        copies = [array.copy() for array in arrays]
-        if is_tracing():
-            _record_numpy(copies)
-        return copies
-    # Not asarray(copy=True): it keeps Fortran order.
-    targets = [_allocate(value) if value.library.mutable else None for value in values]
+def dense(values: abc.Sequence[Lazy]) -> list[Array]:
+    """Return a fresh C-contiguous copy of each value, in its library, dtype and device.
+
+    Raises
+    ------
+    MemoryError
+        The copies cannot be allocated. Nothing is copied then.
+    """
+    try:
+        arrays = small_numpy_arrays(values)
+        if arrays is not None:
+            return _numpy_copies(arrays)
+        values = list(values)  # some make their items anew each time they are read
+        # Not asarray(copy=True): it keeps Fortran order.
+        targets = [_allocate(value) if value.library.mutable else None for value in values]
+    except MemoryError as error:
+        raise too_large(values) from error
     _execute(values, targets)
+    if all(target is not None for target in targets):
+        return targets
     return [generic.indexed(value) if target is None else target for value, target in zip(values, targets, strict=True)]
 
 
-def dense_in_one_block(views: abc.Sequence[View]) -> list[Array]:
+def dense_in_one_block(views: abc.Sequence[Lazy]) -> list[Array]:
     """Return what `dense` does for views of one array, but take all results from one allocation."""
     if not views or not views[0].library.mutable:
         return dense(views)
-    targets = _allocate_block(views)
+    try:
+        targets = _allocate_block(views)
+    except MemoryError as error:
+        raise too_large(views) from error
     copy_into(views, targets)
     return targets
 
 
-def copy_into(views: abc.Sequence[View], targets: abc.Sequence[Array]) -> None:
-    """Copy each view into its target, an array of its shape, library and device."""
+def copy_into(views: abc.Sequence[Lazy], targets: abc.Sequence[Array]) -> None:
+    """Copy each view into its target, an array of its shape, library and device.
+
+    What lies between the fields of a structured target stays as it is.
+    """
     arrays = small_numpy_arrays(views)
     if arrays is None or not are_small(targets):
-        _execute(views, targets)
+        _execute(views, targets, by_field=True)
         return
     for array, target in zip(arrays, targets, strict=True):
         target[...] = array
@@ -59,19 +79,24 @@ def copy_into(views: abc.Sequence[View], targets: abc.Sequence[Array]) -> None:
             record_launch(Launch("numpy", "copyto", None, None, array.nbytes, target.nbytes))
 
 
-def _execute(values: abc.Sequence[View | Joined], targets: abc.Sequence[Array | None]) -> None:
+def _execute(values: abc.Sequence[Lazy], targets: abc.Sequence[Array | None], *, by_field: bool = False) -> None:
     """Copy by the executors of the values' libraries. Values with target None are left out."""
     pairs: dict[str, list[tuple[View, View]]] = {}
+    joined: list[tuple[abc.Sequence[Array], int, Array]] = []
     for value, target in zip(values, targets, strict=True):
-        if target is not None:
-            pairs.setdefault(value.library.executor, []).extend(value.pairs(target))
-    # `small_numpy_arrays` has refused these values, but a Joined only because it is one: its parts may be small.
-    undecided = any(type(value) is Joined for value in values)
-    for name, members in pairs.items():
-        if undecided and copy_is_small(members):
-            generic.copy(members, "numpy", "copyto")
+        if target is None:
+            continue
+        parts = small_numpy_parts(value) if type(value) is Joined else None
+        if type(value) is Joined and parts is not None:
+            joined.append((parts, value.axis, target))
         else:
-            _executor(name).copy(members)
+            pairs.setdefault(value.library.executor, []).extend(value.pairs(target))
+    for name, members in pairs.items():
+        _executor(name).copy(list(field_by_field(members)) if by_field else members)
+    for arrays, axis, target in joined:
+        np.concatenate(arrays, axis=axis, out=target)
+        if is_tracing() and target.size:
+            record_launch(Launch("numpy", "concatenate", None, None, target.nbytes, target.nbytes))
 
 
 @cache
@@ -88,21 +113,24 @@ def _executor(name: str) -> Executor:
     return generic
 
 
-def _record_numpy(copies: abc.Iterable[Array]) -> None:
-    for copied in copies:
-        record_allocation(copied.nbytes)
-        if copied.size:
-            record_launch(Launch("numpy", "copy", None, None, copied.nbytes, copied.nbytes))
+def _numpy_copies(arrays: abc.Iterable[Array]) -> list[Array]:
+    copies = [array.copy() for array in arrays]
+    if is_tracing():
+        for copied in copies:
+            record_allocation(copied.nbytes)
+            if copied.size:
+                record_launch(Launch("numpy", "copy", None, None, copied.nbytes, copied.nbytes))
+    return copies
 
 
-def _allocate(value: View | Joined) -> Array:
+def _allocate(value: Lazy) -> Array:
     target = value.library.empty(value.shape, value.dtype, value.array)
     if is_tracing():
         record_allocation(prod(value.shape) * itemsize(target.dtype))
     return target
 
 
-def _allocate_block(views: abc.Sequence[View]) -> list[Array]:
+def _allocate_block(views: abc.Sequence[Lazy]) -> list[Array]:
     first = views[0]
     size = itemsize(first.dtype)
     unit = max(1, _BLOCK_ALIGNMENT // max(1, size))

@@ -15,7 +15,6 @@ from typing import Any
 import cupy
 import numpy as np
 
-from gpuslice.engine import generic
 from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, ReadyLaunch
 from gpuslice.engine.plan import (
     CUDA_32,
@@ -50,13 +49,17 @@ class CudaExecutor(KernelExecutor):
     name = "cuda"
     fallback: tuple[str, str] = ("generic", "assign")
 
-    def copy_same_size(self, pairs: Pairs, size: int) -> None:
-        """Copy pairs whose items have ``size`` bytes, all in the memory of one device."""
+    def prepare(self, pairs: Pairs, size: int) -> tuple[list[tuple[Any, ReadyLaunch]], Pairs]:
+        """Return kernels and launches for pairs on one device, and the pairs that kernels cannot move."""
         with pairs[0][0].array.device:
-            if _runs_kernels(cupy.cuda.runtime.getDevice()):
-                super().copy_same_size(pairs, size)
-            else:
-                generic.copy(pairs)
+            if not _runs_kernels(cupy.cuda.runtime.getDevice()):
+                return [], pairs
+            return super().prepare(pairs, size)
+
+    def run(self, launches: abc.Iterable[tuple[Any, ReadyLaunch]], array: Array) -> None:
+        """Launch kernels on the device of an array."""
+        with array.device:
+            super().run(launches, array)
 
     def pack(self, launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> list[PackedLaunch]:
         """Return the parameters of a launch."""

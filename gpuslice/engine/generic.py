@@ -4,8 +4,9 @@ from collections import abc
 from math import prod
 
 from gpuslice.dtypes import itemsize
+from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.trace import Launch, is_tracing, record_launch
-from gpuslice.engine.views import Joined, View, index_of
+from gpuslice.engine.views import View, index_of
 from gpuslice.libraries import Array
 from gpuslice.rules import Region
 
@@ -30,7 +31,7 @@ def copy(pairs: abc.Iterable[tuple[View, View]], executor: str = "generic", kern
             record_launch(Launch(executor, kernel, None, None, read_bytes, written))
 
 
-def indexed(value: View | Joined) -> Array:
+def indexed(value: Lazy) -> Array:
     """Return a value as its library's indexing returns it: a view if the library has views, else a new array."""
     if isinstance(value, Joined):
         return value.xp.concat([indexed(part) for part in value.parts], axis=value.axis)
@@ -40,10 +41,10 @@ def indexed(value: View | Joined) -> Array:
     return value.array[index_of(region)]
 
 
-def gives_views(view: View) -> bool:
+def gives_views(view: Lazy) -> bool:
     """Return whether `indexed` returns a view that shares memory with the array."""
     library = view.library
-    return library.views and (library.negative_steps or not _reversed_axes(view.region))
+    return isinstance(view, View) and library.views and (library.negative_steps or not _reversed_axes(view.region))
 
 
 def _reversed_axes(region: Region) -> tuple[int, ...]:

@@ -39,10 +39,15 @@ def copy(kernel_number: int, parameters: bytes, blocks: int, threads: int) -> No
     ------
     RuntimeError
         There is no library, or it has no such kernel. Nothing was copied.
+    MemoryError
+        Nothing was copied.
     """
     if LIBRARY is None:
         raise RuntimeError(f"the host kernels are not available: {reason()}")
-    code = LIBRARY.gpuslice_copy(kernel_number, parameters, blocks, threads)
+    try:
+        code = LIBRARY.gpuslice_copy(kernel_number, parameters, blocks, threads)
+    except ctypes.ArgumentError as error:  # the arguments have the right types, so this is all that can be wrong
+        raise MemoryError("the arguments of a launch cannot be allocated") from error
     if code:
         known = 0 <= kernel_number < len(kernel_sources.KERNELS)
         name = kernel_sources.KERNELS[kernel_number].name if known else f"number {kernel_number}"

@@ -2,18 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections import abc
-from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
+from gpuslice.caches import bounded_cache
 from gpuslice.engine import generic
 from gpuslice.engine.plan import MAX_CHANNELS, VECTOR_BYTES, LaunchPlan, PackedLaunch, Part, plan
 from gpuslice.engine.trace import Launch, is_tracing, record_launch
 from gpuslice.engine.views import View
+from gpuslice.libraries import Array
 from gpuslice.rules import Region
-
-# A plan of many parts holds megabytes, so fewer of them are cached.
-_FEW_PARTS = 64
 
 Pairs: TypeAlias = abc.Sequence[tuple[View, View]]
 # Source strides, target strides and shape of a part.
@@ -51,8 +49,7 @@ class KernelExecutor(ABC):
     fallback: tuple[str, str]
 
     def __init__(self) -> None:
-        self._plans = lru_cache(maxsize=512)(self._plan)
-        self._plans_of_many = lru_cache(maxsize=8)(self._plan)
+        self._plans = bounded_cache(16)(self._plan)
 
     @abstractmethod
     def pack(self, launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> list[PackedLaunch]:
@@ -79,25 +76,34 @@ class KernelExecutor(ABC):
                 taken.setdefault(source.dtype.itemsize, []).append((source, target))
             else:
                 left.append((source, target))
-        if left:
-            generic.copy(left, *self.fallback)
+        # All is prepared before the first copy: if a kernel does not compile, every target is as it was.
+        prepared = []
         for size, members in taken.items():
-            self.copy_same_size(members, size)
-
-    def copy_same_size(self, pairs: Pairs, size: int) -> None:
-        """Copy pairs whose items have ``size`` bytes, all in one memory."""
-        ready, left = self._prepare(pairs, size)
-        # All kernels before the first copy: if one does not compile, every target is as it was.
-        kernels = [self.kernel(launch.packed) for launch in ready]
+            launches, unmoved = self.prepare(members, size)
+            left += unmoved
+            prepared.append((members[0][0].array, launches))
         if left:
             generic.copy(left, *self.fallback)
-        for kernel, launch in zip(kernels, ready, strict=True):
+        for array, launches in prepared:
+            self.run(launches, array)
+
+    def prepare(self, pairs: Pairs, size: int) -> tuple[list[tuple[Any, ReadyLaunch]], Pairs]:
+        """Return kernels and launches for pairs whose items have ``size`` bytes, and the pairs that they cannot move.
+
+        All arrays are in one memory.
+        """
+        ready, left = self._launches(pairs, size)
+        return [(self.kernel(launch.packed), launch) for launch in ready], left
+
+    def run(self, launches: abc.Iterable[tuple[Any, ReadyLaunch]], array: Array) -> None:
+        """Launch kernels in the memory of an array."""
+        for kernel, launch in launches:
             self.launch(kernel, launch)
             if is_tracing():
                 packed, moved = launch.packed, launch.size
                 record_launch(Launch(self.name, packed.launch.name, VECTOR_BYTES, packed.blocks, moved, moved))
 
-    def _prepare(self, pairs: Pairs, size: int) -> tuple[list[ReadyLaunch], list[tuple[View, View]]]:
+    def _launches(self, pairs: Pairs, size: int) -> tuple[list[ReadyLaunch], list[tuple[View, View]]]:
         """Return the launches, and the pairs that kernels cannot move."""
         sources, targets, geometry = [], [], []
         address_of = pairs[0][0].library.address
@@ -112,8 +118,7 @@ class KernelExecutor(ABC):
             targets.append(address_of(target.array) + offset)
             geometry.append((source_strides, target_strides, source.region.shape))
         in_vector = tuple([target % VECTOR_BYTES for target in targets])
-        plans = self._plans if len(pairs) <= _FEW_PARTS else self._plans_of_many
-        planned, left = plans(size, tuple(geometry), _alignment(sources), in_vector)
+        planned, left = self._plans(size, tuple(geometry), _alignment(sources), in_vector)
         ready = [ReadyLaunch(packed, packed.fill(sources, targets), moved) for packed, moved in planned]
         return ready, [pairs[i] for i in left]
 
@@ -140,7 +145,7 @@ def _moves_bits(source: View, target: View) -> bool:
     return (dtype is written or dtype == written) and not dtype.hasobject and dtype.itemsize > 0
 
 
-@lru_cache(maxsize=1 << 14)
+@bounded_cache(8)
 def _offset_and_strides(region: Region, strides: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     """Return the bytes from an array's first item to a region's first item, and the region's byte strides."""
     offset = sum(first * stride for first, stride in zip(region.first, strides, strict=True))

@@ -1,12 +1,12 @@
-"""What the engine copies: a View is a region of an array, a Joined is several views side by side in one result."""
+"""A View is a region of an array that is not copied yet."""
 
 from collections import abc
-from functools import lru_cache, reduce
 from types import EllipsisType, ModuleType
 
 import numpy as np
 
-from gpuslice.dtypes import DType, common_dtype
+from gpuslice.caches import bounded_cache
+from gpuslice.dtypes import DType
 from gpuslice.libraries import NUMPY, Array, Library, device_of, library_of, plain_array
 from gpuslice.rules import Region, compose, whole
 
@@ -67,12 +67,6 @@ class View:
         """Return a region of this view."""
         return View(self.array, compose(self.region, region), self.library)
 
-    def parts(self, regions: abc.Sequence[Region]) -> list["View"]:
-        """Return several regions of this view."""
-        if self.region is whole(self.region.shape):  # most views; there is nothing to compose, for any number of parts
-            return [View(self.array, region, self.library) for region in regions]
-        return [self.part(region) for region in regions]
-
     def without_axis(self, axis: int) -> "View":
         """Return this view without an axis of one item."""
         position = tuple(self.region.first[axis] if i == axis else slice(None) for i in range(len(self.shape)))
@@ -90,64 +84,16 @@ class View:
         return ((self, View(target, whole(self.region.shape), self.library)),)
 
 
-class Joined:
-    """Views side by side along an axis, not yet copied.
-
-    Parameters
-    ----------
-    parts : sequence of View
-        At least one. All have one rank, library and ONNX dtype name, and one shape except along ``axis``.
-    axis : int
-        Counted from the front.
-    """
-
-    __slots__ = ("axis", "dtype", "library", "parts", "shape")
-
-    axis: int
-    dtype: DType
-    library: Library
-    parts: abc.Sequence[View]
-    shape: tuple[int, ...]
-
-    def __init__(self, parts: abc.Sequence[View], axis: int) -> None:
-        first = parts[0]
-        self.parts = parts
-        self.axis = axis
-        self.library = first.library
-        self.shape = (*first.shape[:axis], sum(part.shape[axis] for part in parts), *first.shape[axis + 1 :])
-        self.dtype = reduce(common_dtype, (part.dtype for part in parts))
-
-    @property
-    def array(self) -> Array:
-        """The array of the first part, for its device."""
-        return self.parts[0].array
-
-    @property
-    def device(self) -> object:
-        """Device of the items."""
-        return self.parts[0].device
-
-    @property
-    def xp(self) -> ModuleType:
-        """Array API namespace of the parts."""
-        return self.library.xp
-
-    def pairs(self, target: Array) -> abc.Iterable[tuple[View, View]]:
-        """Return the (source, target) pairs to copy, so that ``target`` holds the parts side by side."""
-        rank, start = len(self.shape), 0
-        for part in self.parts:
-            first = tuple(start if i == self.axis and part.shape[i] else 0 for i in range(rank))
-            yield part, View(target, Region(first, (1,) * rank, part.shape), self.library)
-            start += part.shape[self.axis]
-
-
-@lru_cache(maxsize=1024)
-def index_of(region: Region) -> tuple[slice | EllipsisType, ...]:
+def new_index_of(region: Region) -> tuple[slice | EllipsisType, ...]:
     """Return the index that takes a region from an array: one slice per axis, in the range array-api-strict accepts.
 
     The Ellipsis keeps 0-d results arrays. Without it NumPy returns a scalar, and for an object array the object itself.
     """
     return (*map(_axis_slice, region.first, region.step, region.shape), ...)
+
+
+# For repeated calls. For many views it takes longer to keep an index than to make it.
+index_of = bounded_cache(4)(new_index_of)
 
 
 def _axis_slice(first: int, step: int, count: int) -> slice:

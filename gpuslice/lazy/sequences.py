@@ -7,17 +7,17 @@ import numpy as np
 from gpuslice import rules
 from gpuslice.arguments import Ints, flag, integer, integers, single_integer
 from gpuslice.dtypes import T15, dtype_name
-from gpuslice.engine import Joined, View
-from gpuslice.lazy.slicing import as_view, parts
+from gpuslice.engine import Joined, Lazy
+from gpuslice.lazy.slicing import as_lazy, axis_of, parts
 from gpuslice.libraries import Array, is_array
-from gpuslice.sequence import Item, Sequence, SequenceLike, as_sequence
+from gpuslice.sequence import Item, Sequence, SequenceLike, as_sequence, items_of
 
 
 def sequence_at(input_sequence: SequenceLike[Any], position: int | Array, /) -> list[Any]:
     """Return the output of SequenceAt-11: the item as a View or, in a graph, a Joined."""
     sequence = as_sequence(input_sequence)
     item = sequence[rules.normalize_position(single_integer(position, "position"), len(sequence))]
-    return [item if isinstance(item, Joined) else as_view(item)]
+    return [as_lazy(item)]
 
 
 def sequence_construct(*inputs: Item) -> list[Sequence[Any]]:
@@ -59,8 +59,7 @@ def sequence_length(input_sequence: SequenceLike[Any], /) -> list[Array]:
     sequence = as_sequence(input_sequence)
     if not len(sequence):
         return [np.asarray(0, dtype=np.int64)]
-    item = sequence[0]
-    view = item if isinstance(item, (View, Joined)) else View.of(item, "item")
+    view = as_lazy(sequence[0], "item")
     return [view.xp.asarray(len(sequence), dtype=view.xp.int64, device=view.device)]
 
 
@@ -68,42 +67,46 @@ def split_to_sequence(
     input: Item, split: Ints | int | None = None, /, *, axis: int = 0, keepdims: int = 1
 ) -> list[Sequence[Any]]:
     """Return the output of SplitToSequence-11 or -24."""
-    view = as_view(input, "input")
-    axis = rules.normalize_axis(integer(axis, "axis"), len(view.shape))
-    dim = view.shape[axis]
     keep = flag(keepdims, "keepdims")
-    if split is None:
-        items = parts(view, axis, rules.chunk_sizes(dim, 1))
-        items = items if keep else [item.without_axis(axis) for item in items]
-    elif isinstance(split, (list, tuple, range)) or (is_array(split) and len(split.shape)):
-        items = parts(view, axis, rules.listed_sizes(dim, integers(split, "split")))
-    else:
-        items = parts(view, axis, rules.chunk_sizes(dim, single_integer(split, "split")))
-    return [Sequence.of_items(items, dtype_name(view.dtype))]
+    listed, chunk = None, 1
+    if isinstance(split, (list, tuple, range)) or (is_array(split) and len(split.shape)):
+        listed = integers(split, "split")
+    elif split is not None:
+        chunk = single_integer(split, "split")
+    tensor, axis, dim = axis_of(input, axis)
+    sizes = rules.chunk_sizes(dim, chunk) if listed is None else rules.listed_sizes(dim, listed)
+    items = parts(tensor, axis, sizes, keep_axis=keep or split is not None)
+    return [Sequence.of_items(items, dtype_name(tensor.dtype))]
 
 
 def concat_from_sequence(input_sequence: SequenceLike[Any], /, *, axis: int, new_axis: int = 0) -> list[Joined]:
     """Return the output of ConcatFromSequence-11."""
-    items = [as_view(item) for item in as_sequence(input_sequence)]
+    stack, axis = flag(new_axis, "new_axis"), integer(axis, "axis")
+    items = items_of(as_sequence(input_sequence))
     if not items:
         raise ValueError("input_sequence must hold at least one tensor; got an empty sequence")
-    stack = flag(new_axis, "new_axis")
-    axis = rules.normalize_axis(integer(axis, "axis"), len(items[0].shape) + stack)
-    for item in items[1:]:
-        _check_alike(items[0], item, None if stack else axis)
-    return [Joined([item.with_axis(axis) for item in items] if stack else items, axis)]
+    axis = rules.normalize_axis(axis, len(items[0].shape) + stack)
+    if not stack and set(map(type, items)) == {np.ndarray} and len({_outer(item.shape, axis) for item in items}) == 1:
+        return [Joined.of_numpy(items, axis)]
+    views = [as_lazy(item) for item in items]
+    for view in views[1:]:
+        _check_alike(views[0], view, None if stack else axis)
+    return [Joined([view.with_axis(axis) for view in views] if stack else views, axis)]
 
 
-def _check_alike(first: View, other: View, axis: int | None) -> None:
+def _outer(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    """Return the rank, and all counts except along an axis."""
+    return (len(shape), *shape[:axis], *shape[axis + 1 :])
+
+
+def _check_alike(first: Lazy, other: Lazy, axis: int | None) -> None:
     if other.library is not first.library:
         raise TypeError(
             f"input_sequence must hold arrays of one library; got {first.library.name} and {other.library.name}"
         )
     if other.device != first.device:
         raise ValueError(f"input_sequence must hold arrays of one device; got {first.device} and {other.device}")
-    alike = len(first.shape) == len(other.shape) and all(
-        i == axis or a == b for i, (a, b) in enumerate(zip(first.shape, other.shape, strict=False))
-    )
+    alike = other.shape == first.shape if axis is None else _outer(other.shape, axis) == _outer(first.shape, axis)
     if not alike:
         where = "" if axis is None else f" except along axis {axis}"
         raise ValueError(f"input_sequence must hold tensors of one shape{where}; got {first.shape} and {other.shape}")

@@ -1,24 +1,32 @@
 """Slice, DynamicSlice and Split on views."""
 
 from collections import abc
-from functools import lru_cache
 
 from gpuslice import rules
 from gpuslice.arguments import Ints, integer, integers
-from gpuslice.engine import Joined, View, dense, indexed
+from gpuslice.caches import bounded_cache
+from gpuslice.engine import Consecutive, Joined, Lazy, View, check_parts_fit, dense, indexed
 from gpuslice.libraries import Array
 from gpuslice.sequence import Item
 
 # Slices and splits of arrays of one shape are often repeated.
-_slice_region = lru_cache(maxsize=1024)(rules.slice_region)
-_split_regions = lru_cache(maxsize=256)(rules.split_regions)
+_slice_region = bounded_cache(8)(rules.slice_region)
+_split_regions = bounded_cache(8)(rules.split_regions)
+_FEW_PARTS = 16
+
+
+def as_lazy(tensor: Item, argument: str = "data") -> Lazy:
+    """Return a tensor as a View, or as a Joined if it is one."""
+    return tensor if isinstance(tensor, (View, Joined)) else View.of(tensor, argument)
 
 
 def as_view(tensor: Item, argument: str = "data") -> View:
-    """Return a tensor as a View. Joined views are copied first."""
-    if isinstance(tensor, View):
-        return tensor
-    return View.of(dense([tensor])[0] if isinstance(tensor, Joined) else tensor, argument)
+    """Return a tensor as a View. A Joined is copied first, once for all that need a copy."""
+    if not isinstance(tensor, Joined):
+        return tensor if isinstance(tensor, View) else View.of(tensor, argument)
+    if tensor.copied is None:
+        tensor.copied = View.of(dense([tensor])[0])
+    return tensor.copied
 
 
 def as_array(tensor: Item) -> Array:
@@ -26,46 +34,46 @@ def as_array(tensor: Item) -> Array:
     return indexed(as_view(tensor)) if isinstance(tensor, (View, Joined)) else tensor
 
 
-def slice_1(data: Item, /, *, starts: Ints, ends: Ints, axes: Ints | None = None) -> list[View]:
+def slice_1(data: Item, /, *, starts: Ints, ends: Ints, axes: Ints | None = None) -> list[Lazy]:
     """Return the output of Slice-1, which has its bounds as attributes."""
     return slice_10(data, starts, ends, axes)
 
 
 def slice_10(
     data: Item, starts: Ints, ends: Ints, axes: Ints | None = None, steps: Ints | None = None, /
-) -> list[View]:
+) -> list[Lazy]:
     """Return the output of Slice-10, -11, -13, or of DynamicSlice-1, which has no steps."""
-    view = as_view(data)
-    region = _slice_region(
-        view.region.shape,
+    # The bounds are read before the shape: an object with __index__ may do anything, even resize the data.
+    bounds = (
         integers(starts, "starts"),
         integers(ends, "ends"),
         None if axes is None else integers(axes, "axes"),
         None if steps is None else integers(steps, "steps"),
     )
-    return [view.part(region)]
+    tensor = as_lazy(data)
+    return [_part(tensor, _slice_region(tensor.shape, *bounds))]
 
 
 def split_1(
     input: Item, sizes: Array | None = None, /, *, outputs: int, axis: int = 0, split: Ints | None = None
-) -> list[View]:
+) -> abc.Sequence[Lazy]:
     """Return the outputs of Split-1: sizes by attribute, or by a second input that has the data's floating type."""
     if sizes is not None and split is not None:
         raise ValueError("split must be given as an attribute or as an input, not both")
     return split_2(input, outputs=outputs, axis=axis, split=split if sizes is None else _whole_numbers(sizes))
 
 
-def split_2(input: Item, /, *, outputs: int, axis: int = 0, split: Ints | None = None) -> list[View]:
+def split_2(input: Item, /, *, outputs: int, axis: int = 0, split: Ints | None = None) -> abc.Sequence[Lazy]:
     """Return the outputs of Split-2 or -11: sizes by attribute, else equal parts."""
     return split_13(input, split, outputs=outputs, axis=axis)
 
 
-def split_13(input: Item, split: Ints | None = None, /, *, outputs: int, axis: int = 0) -> list[View]:
+def split_13(input: Item, split: Ints | None = None, /, *, outputs: int, axis: int = 0) -> abc.Sequence[Lazy]:
     """Return the outputs of Split-13: sizes by input, else equal parts."""
-    view, axis, dim = _axis_of(input, axis)
-    if split is None:
-        return parts(view, axis, rules.equal_sizes(dim, outputs))
-    return parts(view, axis, rules.listed_sizes(dim, integers(split, "split"), outputs))
+    given = None if split is None else integers(split, "split")
+    tensor, axis, dim = axis_of(input, axis)
+    sizes = rules.equal_sizes(dim, outputs) if given is None else rules.listed_sizes(dim, given, outputs)
+    return parts(tensor, axis, sizes)
 
 
 def split_18(
@@ -76,32 +84,62 @@ def split_18(
     outputs: int | None = None,
     axis: int = 0,
     num_outputs: int | None = None,
-) -> list[View]:
+) -> abc.Sequence[Lazy]:
     """Return the outputs of Split-18: either sizes by input or num_outputs. ``outputs`` None: as many as that is."""
-    view, axis, dim = _axis_of(input, axis)
     if (split is None) == (num_outputs is None):
         given = "neither" if split is None else "both"
         raise ValueError(f"exactly one of split and num_outputs must be given; got {given}")
-    if num_outputs is not None:
-        if outputs not in (None, num_outputs):
-            raise ValueError(f"num_outputs must be the number of the node's outputs, {outputs}; got {num_outputs}")
-        return parts(view, axis, rules.num_outputs_sizes(dim, integer(num_outputs, "num_outputs")))
-    sizes = rules.listed_sizes(dim, integers(split, "split"), outputs)
+    listed = None if split is None else integers(split, "split")
+    count = None if num_outputs is None else integer(num_outputs, "num_outputs")
+    tensor, axis, dim = axis_of(input, axis)
+    if count is not None:
+        if outputs not in (None, count):
+            raise ValueError(f"num_outputs must be the number of the node's outputs, {outputs}; got {count}")
+        return parts(tensor, axis, rules.num_outputs_sizes(dim, count))
+    sizes = rules.listed_sizes(dim, listed or (), outputs)
     if not sizes:
         raise ValueError("split must have at least one value, one per output; got none")
-    return parts(view, axis, sizes)
+    return parts(tensor, axis, sizes)
 
 
-def parts(view: View, axis: int, sizes: abc.Sequence[int]) -> list[View]:
-    """Return consecutive parts of a view."""
-    return view.parts(_split_regions(view.shape, axis, tuple(sizes)))
+def parts(tensor: Lazy, axis: int, sizes: abc.Sequence[int], *, keep_axis: bool = True) -> abc.Sequence[Lazy]:
+    """Return consecutive parts of a tensor. If they do not keep the axis, all sizes are 1.
+
+    Raises
+    ------
+    MemoryError
+        There are more parts than this machine can hold.
+    """
+    check_parts_fit(len(sizes), len(tensor.shape))
+    if len(sizes) <= _FEW_PARTS:
+        regions = _split_regions(tensor.shape, axis, tuple(sizes))
+    elif isinstance(tensor, View):
+        return Consecutive(tensor, axis, sizes, keep_axis=keep_axis)
+    else:
+        regions = rules.split_regions(tensor.shape, axis, sizes)
+    items = [_part(tensor, region) for region in regions]
+    return items if keep_axis else [_without_axis(item, axis) for item in items]
 
 
-def _axis_of(input: Item, axis: int) -> tuple[View, int, int]:
-    """Return the input as a View, the axis counted from the front, and its length."""
-    view = as_view(input, "input")
-    axis = rules.normalize_axis(integer(axis, "axis"), len(view.shape))
-    return view, axis, view.shape[axis]
+def axis_of(input: Item, axis: int) -> tuple[Lazy, int, int]:
+    """Return the input as a View or Joined, the axis counted from the front, and its length."""
+    axis = integer(axis, "axis")
+    tensor = as_lazy(input, "input")
+    axis = rules.normalize_axis(axis, len(tensor.shape))
+    return tensor, axis, tensor.shape[axis]
+
+
+def _without_axis(item: Lazy, axis: int) -> Lazy:
+    # Without the axis along which it is joined, a value has one part, and no axis that could join it to another dtype.
+    if isinstance(item, Joined) and item.axis == axis:
+        item = as_view(item)
+    return item.without_axis(axis)
+
+
+def _part(tensor: Lazy, region: rules.Region) -> Lazy:
+    if isinstance(tensor, Joined) and tensor.is_cut_up:
+        return as_view(tensor).part(region)
+    return tensor.part(region)
 
 
 def _whole_numbers(sizes: Item) -> list[int]:

@@ -51,7 +51,7 @@ def apply(version: Version, inputs: abc.Sequence[Any], attributes: abc.Mapping[s
     bound: dict[str, tuple[str, str]] = {}
     values = [_checked(version, i, value, bound) for i, value in enumerate(inputs)]
     count = {"outputs": outputs} if version.many_outputs else {}
-    return version.run(*values, **attributes, **count)
+    return list(version.run(*values, **attributes, **count))
 
 
 def check_attributes(version: Version, attributes: abc.Mapping[str, Any]) -> dict[str, Any]:

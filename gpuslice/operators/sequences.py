@@ -5,11 +5,11 @@ from typing import Any
 from gpuslice.arguments import Ints
 from gpuslice.delivery import deliver_one
 from gpuslice.dtypes import DType
-from gpuslice.engine import View, dense
+from gpuslice.engine import dense
 from gpuslice.errors import prefixes_errors
 from gpuslice.lazy import sequences
 from gpuslice.libraries import Array, ArrayT, library_of, plain_array
-from gpuslice.sequence import Sequence, SequenceLike, known_dtype
+from gpuslice.sequence import Sequence, SequenceLike, items_of, known_dtype
 from gpuslice.versions import newest
 
 
@@ -218,8 +218,8 @@ def split_to_sequence(
     -----
     Source: ONNX SplitToSequence, version 24.
     """
-    views = sequences.split_to_sequence(View.of(input, "input"), split, axis=axis, keepdims=keepdims)[0]
-    return Sequence.of_items(dense(list(views)), views.dtype)
+    views = sequences.split_to_sequence(input, split, axis=axis, keepdims=keepdims)[0]
+    return Sequence.of_items(dense(items_of(views)), views.dtype)
 
 
 @prefixes_errors(newest("ConcatFromSequence"))

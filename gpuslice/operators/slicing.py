@@ -73,7 +73,7 @@ def slice(
     >>> gs.slice(np.arange(6), [-1], [-99], steps=[-2])
     array([5, 3, 1])
     """
-    array: ArrayT = deliver_one(slice_10(View.of(data), starts, ends, axes, steps)[0], copy, out)
+    array: ArrayT = deliver_one(slice_10(data, starts, ends, axes, steps)[0], copy, out)
     return array
 
 
@@ -112,7 +112,7 @@ def dynamic_slice(
     -----
     Source: ONNX DynamicSlice, version 1 (experimental; Slice-10 replaced it).
     """
-    array: ArrayT = deliver_one(slice_10(View.of(data), starts, ends, axes)[0], copy, out)
+    array: ArrayT = deliver_one(slice_10(data, starts, ends, axes)[0], copy, out)
     return array
 
 
@@ -169,7 +169,7 @@ def split(
     >>> gs.split(np.arange(5), num_outputs=2)
     (array([0, 1, 2]), array([3, 4]))
     """
-    views = split_18(View.of(input, "input"), split, axis=axis, num_outputs=num_outputs)
+    views = split_18(input, split, axis=axis, num_outputs=num_outputs)
     if one_block is None:
         one_block = len(views) > _BLOCK_ABOVE and copy is True and out is None and views[0].library.executor == "cuda"
     return tuple(deliver(views, copy, out, one_block=one_block))

@@ -3,7 +3,7 @@
 import struct
 from collections import abc
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 
 from gpuslice.engine.plan.kernel_sources import kernel_number
 from gpuslice.engine.plan.layout import Layout, header, tables_behind_addresses
@@ -52,7 +52,7 @@ class PackedLaunch:
 _PAIR = struct.Struct("<2Q")
 
 
-@cache
+@lru_cache(maxsize=64)
 def _addresses(count: int) -> struct.Struct:
     return struct.Struct(f"<{count}Q")
 

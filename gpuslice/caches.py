@@ -1,0 +1,97 @@
+"""What is computed once and kept: caches that are bounded in bytes, 64 MB in all, and a function that empties them."""
+
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+R = TypeVar("R")
+
+_MEGABYTE = 1 << 20
+# A result that would take more than this share of its cache is not kept: it would drive out all others.
+_LARGEST_SHARE = 4
+
+_caches: list["_Cache"] = []
+
+
+class _Cache:
+    """Results by their arguments. The oldest ones are dropped if there are too many bytes of them."""
+
+    def __init__(self, limit: int) -> None:
+        self.results: dict[tuple[Any, ...], Any] = {}
+        self._sizes: deque[tuple[tuple[Any, ...], int]] = deque()
+        self._limit = limit
+        self._size = 0
+        self._lock = threading.Lock()
+        _caches.append(self)
+
+    def keep(self, arguments: tuple[Any, ...], result: Any) -> None:
+        size = _size_of((arguments, result))
+        if size > self._limit // _LARGEST_SHARE:
+            return
+        with self._lock:
+            if arguments in self.results:  # another thread was faster
+                return
+            self.results[arguments] = result
+            self._sizes.append((arguments, size))
+            self._size += size
+            while self._size > self._limit:
+                oldest, freed = self._sizes.popleft()
+                del self.results[oldest]
+                self._size -= freed
+
+    def clear(self) -> None:
+        with self._lock:
+            self.results.clear()
+            self._sizes.clear()
+            self._size = 0
+
+
+def bounded_cache(megabytes: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Return a decorator that keeps up to so many megabytes of a function's results, and of their arguments.
+
+    The arguments are positional and hashable. Equal arguments have equal results.
+    """
+
+    def decorate(function: Callable[..., R]) -> Callable[..., R]:
+        cache = _Cache(megabytes * _MEGABYTE)
+        results = cache.results
+
+        @wraps(function)
+        def call(*arguments: Any) -> R:
+            try:
+                known: R = results[arguments]
+                return known
+            except KeyError:
+                pass
+            result = function(*arguments)
+            cache.keep(arguments, result)
+            return result
+
+        return call
+
+    return decorate
+
+
+def clear_caches() -> None:
+    """Drop the plans and regions that are kept for repeated calls. They take up to 64 MB.
+
+    Compiled CUDA kernels stay, since each takes seconds to compile.
+    """
+    for cache in _caches:
+        cache.clear()
+
+
+def _size_of(value: Any) -> int:
+    """Return about how many bytes a value takes, with all that it holds."""
+    total, waiting = 0, [value]
+    while waiting:
+        item = waiting.pop()
+        total += sys.getsizeof(item)
+        if isinstance(item, (tuple, list)):
+            waiting += item
+        elif hasattr(item, "__dict__"):
+            waiting += vars(item).values()
+    return total

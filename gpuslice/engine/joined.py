@@ -1,0 +1,163 @@
+"""A Joined is several views side by side in one result, not copied yet."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import abc
+from functools import cached_property, reduce
+from itertools import accumulate
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from gpuslice.dtypes import DType, common_dtype
+from gpuslice.engine.views import View
+from gpuslice.libraries import NUMPY, Array, Library, device_of
+from gpuslice.rules import Region, whole
+
+# A value that is read in many more pieces than it has parts is better copied once; see `Joined.is_cut_up`.
+_FEW_PIECES = 1024
+_PIECES_PER_PART = 8
+
+
+class Joined:
+    """Views side by side along an axis.
+
+    Parameters
+    ----------
+    parts : sequence of View or Joined
+        At least one. All have one rank, library and ONNX dtype name, and one shape except along ``axis``.
+    axis : int
+        Counted from the front.
+    dtype : dtype, optional
+        Default: one that holds the items of all parts.
+
+    Attributes
+    ----------
+    arrays : sequence of array or None
+        The parts, if all are whole NumPy arrays.
+    copied : View or None
+        A dense copy, if one was made for a reader that needs it.
+    """
+
+    axis: int
+    dtype: DType
+    library: Library
+    shape: tuple[int, ...]
+    arrays: abc.Sequence[Array] | None
+    copied: View | None
+
+    def __init__(self, parts: abc.Sequence[Lazy], axis: int, dtype: DType | None = None) -> None:
+        self.parts = parts
+        self.arrays = None
+        self._describe(parts, parts[0].library, axis, dtype)
+
+    @classmethod
+    def of_numpy(cls, arrays: abc.Sequence[Array], axis: int) -> Joined:
+        """Return NumPy arrays side by side. Views of them are made only if they are wanted."""
+        joined = cls.__new__(cls)
+        joined.arrays = arrays
+        joined._describe(arrays, NUMPY, axis, None)
+        return joined
+
+    def _describe(self, parts: abc.Sequence[Any], library: Library, axis: int, dtype: DType | None) -> None:
+        shape = parts[0].shape
+        self.axis = axis
+        self.library = library
+        self.shape = (*shape[:axis], sum([part.shape[axis] for part in parts]), *shape[axis + 1 :])
+        self.dtype = reduce(common_dtype, {part.dtype: None for part in parts}) if dtype is None else dtype
+        self.copied = None
+        self._pieces = 0
+
+    @cached_property
+    def parts(self) -> abc.Sequence[Lazy]:
+        """What lies side by side."""
+        return [View.of(array) for array in self.arrays or ()]
+
+    @property
+    def count(self) -> int:
+        """The number of parts."""
+        return len(self.parts if self.arrays is None else self.arrays)
+
+    @property
+    def array(self) -> Array:
+        """The array of the first part, for its device."""
+        return self.parts[0].array if self.arrays is None else self.arrays[0]
+
+    @property
+    def device(self) -> object:
+        """Device of the items."""
+        return device_of(self.array)
+
+    @property
+    def xp(self) -> ModuleType:
+        """Array API namespace of the parts."""
+        return self.library.xp
+
+    @property
+    def is_cut_up(self) -> bool:
+        """Whether so many pieces were taken from it that a dense copy is cheaper."""
+        return self._pieces > _FEW_PIECES + _PIECES_PER_PART * self.count
+
+    def part(self, region: Region) -> Lazy:
+        """Return a region of this value: the pieces that it has of each part, without a copy."""
+        axis = self.axis
+        pieces = [self.parts[i].part(_along(region, axis, *rest)) for i, *rest in self._pieces_of(region)]
+        if not pieces:  # no items; any part says what they would be
+            pieces = [self.parts[0].part(_along(region, axis, 0, 1, 0))]
+        self._pieces += len(pieces)
+        if len(pieces) == 1 and pieces[0].dtype == self.dtype:
+            return pieces[0]
+        return Joined(pieces, axis, self.dtype)
+
+    def with_axis(self, axis: int) -> Joined:
+        """Return this value with a new axis of one item."""
+        return Joined([part.with_axis(axis) for part in self.parts], self.axis + (axis <= self.axis), self.dtype)
+
+    def without_axis(self, axis: int) -> Joined:
+        """Return this value without an axis of one item, which is not the one that it is joined along."""
+        return Joined([part.without_axis(axis) for part in self.parts], self.axis - (axis < self.axis), self.dtype)
+
+    def pairs(self, target: Array) -> abc.Iterator[tuple[View, View]]:
+        """Return the (source, target) pairs to copy, so that ``target`` holds the parts side by side."""
+        return self._pairs(View(target, whole(self.shape), self.library))
+
+    def _pairs(self, target: View) -> abc.Iterator[tuple[View, View]]:
+        rank = len(self.shape)
+        before, after, steps = (0,) * self.axis, (0,) * (rank - self.axis - 1), (1,) * rank
+        for part, start in zip(self.parts, self._starts, strict=True):
+            first = start if part.shape[self.axis] else 0
+            place = target.part(Region((*before, first, *after), steps, part.shape))
+            if isinstance(part, View):
+                yield part, place
+            else:
+                yield from part._pairs(place)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(accumulate((part.shape[self.axis] for part in self.parts[:-1]), initial=0))
+
+    def _pieces_of(self, region: Region) -> abc.Iterator[tuple[int, int, int, int]]:
+        """Yield the number of each part that a region touches, and first, step and count along the joined axis."""
+        first, step, count = (entry[self.axis] for entry in region)
+        if not count:
+            return
+        last = first + step * (count - 1)
+        low, high = (bisect_right(self._starts, place) - 1 for place in sorted((first, last)))
+        for i in range(low, high + 1) if step > 0 else range(high, low - 1, -1):
+            start = self._starts[i]
+            end = start + self.parts[i].shape[self.axis]
+            # The first and the last position of the region that are inside [start, end).
+            near, far = (start, end - 1) if step > 0 else (end - 1, start)
+            begin = max(0, -((first - near) // step))
+            stop = min(count - 1, (far - first) // step)
+            if begin <= stop:
+                yield i, first + step * begin - start, step if stop > begin else 1, stop - begin + 1
+
+
+# A tensor that is not copied yet.
+Lazy: TypeAlias = View | Joined
+
+
+def _along(region: Region, axis: int, *entries: int) -> Region:
+    """Return a region with another first, step and count along an axis."""
+    return Region(*((*old[:axis], new, *old[axis + 1 :]) for old, new in zip(region, entries, strict=True)))

@@ -1,0 +1,43 @@
+"""Errors for what cannot be allocated: they say how many outputs of how many bytes were wanted."""
+
+import os
+from collections import abc
+from math import prod
+
+import numpy as np
+
+from gpuslice.dtypes import itemsize
+from gpuslice.engine.joined import Lazy
+
+_FEW_PARTS = 1 << 16
+# What an output takes besides its items: an array object, its shape and strides, and its place in a tuple.
+_BYTES_PER_PART = 160
+_BYTES_PER_AXIS = 16
+
+
+def too_large(values: abc.Sequence[Lazy]) -> MemoryError:
+    """Return the error for outputs that cannot be allocated."""
+    size = sum(prod(value.shape) * itemsize(value.dtype) for value in values)
+    outputs = "1 output" if len(values) == 1 else f"{len(values)} outputs"
+    return MemoryError(f"{outputs} of {size} bytes in all cannot be allocated")
+
+
+def check_parts_fit(count: int, rank: int) -> None:
+    """Raise MemoryError if so many arrays, even without items, are more than this machine can hold."""
+    if count < _FEW_PARTS:
+        return
+    wanted = count * (_BYTES_PER_PART + _BYTES_PER_AXIS * rank)
+    error = MemoryError(f"{count} outputs take {wanted} bytes even without their items; they cannot be allocated")
+    if wanted > _physical_bytes():
+        raise error
+    try:
+        np.empty(wanted, np.uint8)  # asks for it, touches nothing, and gives it back at once
+    except MemoryError:
+        raise error from None
+
+
+def _physical_bytes() -> float:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not every system tells
+        return float("inf")
