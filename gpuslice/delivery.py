@@ -12,7 +12,7 @@ from gpuslice.overlap import check_disjoint, repeats_an_item
 
 def deliver(
     views: abc.Sequence[Lazy], copy: bool | None, out: abc.Sequence[Array] | None = None, *, one_block: bool = False
-) -> list[Array]:
+) -> abc.Sequence[Array]:
     """Return one array per view, following ``copy=``, ``out=`` and ``one_block=``.
 
     Raises
@@ -40,8 +40,9 @@ def deliver(
         return engine.dense_in_one_block(views)
     if one_block:
         raise ValueError("one_block allocates the outputs itself; it cannot be combined with out")
+    written = tuple(out)  # now, so that after the copy nothing can fail
     engine.copy_into(views, _checked_outs(views, out))
-    return list(out)
+    return written
 
 
 def deliver_one(view: Lazy, copy: bool | None, out: Array | None = None) -> Array:

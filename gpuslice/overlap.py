@@ -25,7 +25,7 @@ class _Items(NamedTuple):
         The first address and the one after the last.
     axes : tuple of (int, int)
         Stride in bytes and count, the largest stride first. Strides are positive, and counts more than 1: an axis that
-        goes backward has the same items as one that goes forward.
+        goes backward has the same items as one that goes forward, and one with a stride of 0 has one item.
     itemsize : int
     written : bool
     """
@@ -74,6 +74,8 @@ def repeats_an_item(array: Array) -> bool:
     if 0 in array.shape or (isinstance(array, np.ndarray) and array.flags.c_contiguous):
         return False
     items = _items_of(array, written=True)
+    if len(items.axes) < sum(count > 1 for count in array.shape):  # an axis has a stride of 0
+        return items.itemsize > 0
     if all(stride >= items.extent_below(stride) for stride, _ in items.axes) and _are_different(items.axes):
         return False
     # Two items that share memory have a first axis along which they differ. There one is ahead of the other.
@@ -148,7 +150,7 @@ def _items_of(array: Array, *, written: bool) -> _Items:
     axes = []
     start = end = address
     for stride, count in zip(strides, array.shape, strict=True):
-        if count > 1:
+        if count > 1 and stride:
             reach = stride * (count - 1)
             start, end = start + min(reach, 0), end + max(reach, 0)
             axes.append((abs(stride), count))

@@ -13,7 +13,7 @@ from gpuslice.engine import generic
 from gpuslice.engine.choice import are_small, small_numpy_arrays, small_numpy_parts
 from gpuslice.engine.fields import field_by_field
 from gpuslice.engine.joined import Joined, Lazy
-from gpuslice.engine.memory import too_large
+from gpuslice.engine.memory import raise_too_large
 from gpuslice.engine.trace import Launch, is_tracing, record_allocation, record_launch
 from gpuslice.engine.views import View
 from gpuslice.libraries import Array
@@ -45,7 +45,7 @@ def dense(values: abc.Sequence[Lazy]) -> list[Array]:
         # Not asarray(copy=True): it keeps Fortran order.
         targets = [_allocate(value) if value.library.mutable else None for value in values]
     except MemoryError as error:
-        raise too_large(values) from error
+        raise_too_large(values, error)
     _execute(values, targets)
     if all(target is not None for target in targets):
         return targets
@@ -59,7 +59,7 @@ def dense_in_one_block(views: abc.Sequence[Lazy]) -> list[Array]:
     try:
         targets = _allocate_block(views)
     except MemoryError as error:
-        raise too_large(views) from error
+        raise_too_large(views, error)
     copy_into(views, targets)
     return targets
 

@@ -3,11 +3,13 @@
 import os
 from collections import abc
 from math import prod
+from typing import NoReturn
 
 import numpy as np
 
 from gpuslice.dtypes import itemsize
 from gpuslice.engine.joined import Lazy
+from gpuslice.libraries import NUMPY
 
 _FEW_PARTS = 1 << 16
 # What an output takes besides its items: an array object, its shape and strides, and its place in a tuple.
@@ -15,11 +17,16 @@ _BYTES_PER_PART = 160
 _BYTES_PER_AXIS = 16
 
 
-def too_large(values: abc.Sequence[Lazy]) -> MemoryError:
-    """Return the error for outputs that cannot be allocated."""
+def raise_too_large(values: abc.Sequence[Lazy], error: MemoryError) -> NoReturn:
+    """Raise an error for outputs that cannot be allocated. ``error`` is what the library said.
+
+    The error of a library other than NumPy is raised unchanged: its users catch it by its type.
+    """
+    if any(value.library is not NUMPY for value in values):
+        raise error
     size = sum(prod(value.shape) * itemsize(value.dtype) for value in values)
     outputs = "1 output" if len(values) == 1 else f"{len(values)} outputs"
-    return MemoryError(f"{outputs} of {size} bytes in all cannot be allocated")
+    raise MemoryError(f"{outputs} of {size} bytes in all cannot be allocated") from error
 
 
 def check_parts_fit(count: int, rank: int) -> None:
