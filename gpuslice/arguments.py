@@ -2,17 +2,21 @@
 
 import operator
 from collections import abc
+from itertools import islice
 from math import prod
 from typing import TypeAlias
 
 import numpy as np
 
 from gpuslice.dtypes import INTEGERS, dtype_name
-from gpuslice.libraries import Array, is_array, library_of
+from gpuslice.errors import describe
+from gpuslice.libraries import Array, is_array, library_of, plain_array
+from gpuslice.rules import show_int
 
 Ints: TypeAlias = abc.Sequence[int] | Array
 
-_LONGEST_SHOWN = 40
+# A list that holds itself has no depth. NumPy's arrays have at most so many axes.
+_DEEPEST = 64
 
 
 def integers(values: object, argument: str) -> tuple[int, ...]:
@@ -27,17 +31,18 @@ def integers(values: object, argument: str) -> tuple[int, ...]:
     """
     if type(values) is np.ndarray and values.ndim == 1 and values.dtype.kind in "iu":
         return tuple(values.tolist())
-    if not isinstance(values, (list, tuple)):
-        if is_array(values):
-            if len(values.shape) != 1:
-                raise ValueError(f"{argument} must be 1-D; got shape {tuple(values.shape)}")
-            return _read(values, argument)
-        if not isinstance(values, abc.Sequence) or isinstance(values, (str, bytes, bytearray)):
-            raise TypeError(f"{argument} must be a sequence of ints or a 1-D integer array; got {_describe(values)}")
-    for value in values:
-        if type(value) is not int:
-            return tuple([_integer(value, f"{argument} must hold ints") for value in values])
-    return tuple(values)
+    # A copy, since reading an item may call code that changes the sequence. A subclass may have an endless iterator.
+    if type(values) in (list, tuple):
+        return _all_integers(tuple(values), argument)  # type: ignore[arg-type]
+    if is_array(values):
+        library_of(values, argument)
+        array = plain_array(values)
+        if len(array.shape) != 1:
+            raise ValueError(f"{argument} must be 1-D; got shape {tuple(array.shape)}")
+        return _read(array, argument)
+    if not isinstance(values, abc.Sequence) or isinstance(values, (str, bytes, bytearray)):
+        raise TypeError(f"{argument} must be a sequence of ints or a 1-D integer array; got {describe(values)}")
+    return _all_integers(tuple(islice(values, len(values))), argument)
 
 
 def integer(value: object, argument: str) -> int:
@@ -61,48 +66,56 @@ def single_integer(value: object, argument: str) -> int:
     TypeError
         Not an integer.
     """
-    if is_array(value):
-        shape = tuple(value.shape)
-        if prod(shape) != 1:
-            raise IndexError(f"{argument} must be a scalar or hold one value; got shape {shape}")
-        return _read(library_of(value, argument).xp.reshape(value, (1,)), argument)[0]
-    if isinstance(value, (list, tuple)):
+    for _ in range(_DEEPEST):
+        if is_array(value):
+            return _read(_flat(value, argument), argument)[0]
+        if not isinstance(value, (list, tuple)):
+            return integer(value, argument)
         if len(value) != 1:
             raise IndexError(f"{argument} must be a scalar or hold one value; got {len(value)} values")
-        return single_integer(value[0], argument)
-    return integer(value, argument)
+        value = value[0]
+    raise IndexError(f"{argument} must be a scalar or hold one value; got lists nested deeper than {_DEEPEST}")
 
 
 def flag(value: int, argument: str) -> bool:
     """Return an attribute that is 0 or 1 as a bool; raise ValueError or TypeError for anything else."""
     number = int(value) if isinstance(value, bool) else integer(value, argument)
     if number not in (0, 1):
-        raise ValueError(f"{argument} must be 0 or 1; got {value!r}")
+        raise ValueError(f"{argument} must be 0 or 1; got {show_int(number)}")
     return bool(number)
+
+
+def _all_integers(values: tuple[object, ...], argument: str) -> tuple[int, ...]:
+    for value in values:
+        if type(value) is not int:
+            return tuple([_integer(value, f"{argument} must hold ints") for value in values])
+    return values  # type: ignore[return-value]
 
 
 def _integer(value: object, allowed: str) -> int:
     if type(value) is int:
         return value
-    dtype = getattr(value, "dtype", None)
-    if isinstance(value, bool) or (dtype is not None and dtype_name(dtype) not in INTEGERS):
-        raise TypeError(f"{allowed}; got {_describe(value)}")
+    not_an_int = isinstance(value, (bool, np.ma.MaskedArray))
+    if not_an_int or (is_array(value) and dtype_name(value.dtype) not in INTEGERS):
+        raise TypeError(f"{allowed}; got {describe(value)}")
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"{allowed}; got {_describe(value)}") from None
+        raise TypeError(f"{allowed}; got {describe(value)}") from None
+
+
+def _flat(value: Array, argument: str) -> Array:
+    library = library_of(value, argument)
+    array = plain_array(value)
+    shape = tuple(array.shape)
+    if prod(shape) != 1:
+        raise IndexError(f"{argument} must be a scalar or hold one value; got shape {shape}")
+    return library.xp.reshape(array, (1,))
 
 
 def _read(array: Array, argument: str) -> tuple[int, ...]:
     name = dtype_name(array.dtype)
     if name not in INTEGERS:
         raise TypeError(f"{argument} must have an integer dtype; got {name}")
-    if hasattr(array, "tolist"):
-        return tuple(array.tolist())
-    return tuple([int(array[i]) for i in range(array.shape[0])])
-
-
-def _describe(value: object) -> str:
-    shown = repr(value)
-    short = len(shown) <= _LONGEST_SHOWN and "\n" not in shown
-    return f"{type(value).__name__} {shown}" if short else type(value).__name__
+    values = array.tolist() if hasattr(array, "tolist") else [int(array[i]) for i in range(array.shape[0])]
+    return _all_integers(tuple(values), argument)

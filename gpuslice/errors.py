@@ -1,4 +1,7 @@
-"""The prefix of error messages. Rules raise without one; the entry point adds operator and version, once."""
+"""The words of error messages that many modules share, and their prefix.
+
+Rules raise without a prefix; the entry point adds operator and version, once.
+"""
 
 from collections.abc import Callable
 from functools import wraps
@@ -8,18 +11,43 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_PREFIXED = (IndexError, TypeError, ValueError)
+_PREFIXED = (IndexError, MemoryError, TypeError, ValueError)
+_LONGEST_MESSAGE = 500
+_LONGEST_NAME = 60
+_LONGEST_SHOWN = 40
+_MOST_BITS = 128
+# Their repr is short, or as long as they are. Others may be nested, huge, or raise an error when they are shown.
+_PLAIN = (bool, float, complex, str, bytes, type(None), type(...))
+
+
+def describe(value: object) -> str:
+    """Return what was given, for a message: the type, and the value if it is plain and short."""
+    kind = type(value)
+    if issubclass(kind, type):
+        return f"the class {_shorten(value.__name__, _LONGEST_NAME)}"  # type: ignore[attr-defined]
+    name = _shorten(kind.__name__, _LONGEST_NAME)
+    if kind is int:
+        return f"{name} {value}" if value.bit_length() <= _MOST_BITS else name  # type: ignore[attr-defined]
+    if kind not in _PLAIN or (kind in (str, bytes) and len(value) > _LONGEST_SHOWN):  # type: ignore[arg-type]
+        return name
+    return f"{name} {value!r}"
+
+
+def _shorten(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def _add_prefix(error: BaseException, prefix: str) -> None:
     if isinstance(error, (UnicodeDecodeError, UnicodeEncodeError)):  # their message is made of five arguments
         error.reason = f"{error.reason} ({prefix})"
-    else:
-        error.args = (f"{prefix}: {error}",)
+    elif type(error).__str__ is BaseException.__str__:
+        error.args = (_shorten(f"{prefix}: {str(error) or 'out of memory'}", _LONGEST_MESSAGE),)
+    else:  # the message is not made of the arguments
+        error.add_note(prefix)
 
 
 class error_prefix:
-    """Context manager that puts a prefix before the message of an IndexError, TypeError or ValueError.
+    """Context manager that puts a prefix before the message of an IndexError, MemoryError, TypeError or ValueError.
 
     Parameters
     ----------

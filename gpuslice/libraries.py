@@ -14,6 +14,7 @@ import array_api_compat
 import numpy as np
 
 from gpuslice.dtypes import DType
+from gpuslice.errors import describe
 
 # The Array API standard names no common base class of arrays.
 Array: TypeAlias = Any
@@ -123,9 +124,26 @@ NUMPY = _library(np)
 _by_namespace = cache(_library)
 
 
+# Libraries whose classes of arrays do not have the standard's method, at least in versions that are in use.
+_IS_ARRAY_OF = (
+    array_api_compat.is_torch_array,
+    array_api_compat.is_dask_array,
+    array_api_compat.is_jax_array,
+    array_api_compat.is_cupy_array,
+    array_api_compat.is_pydata_sparse_array,
+)
+
+
 def is_array(value: object) -> TypeGuard[Array]:
-    """Return whether ``value`` is an array of a library that follows the Array API standard."""
-    return type(value) is np.ndarray or bool(array_api_compat.is_array_api_obj(value))
+    """Return whether ``value`` is an array of a library that follows the Array API standard.
+
+    The class is asked, not the value: a class of arrays is not an array, and some objects have every attribute.
+    """
+    kind = type(value)
+    return issubclass(kind, (np.ndarray, np.generic)) or (
+        not issubclass(kind, type)
+        and (hasattr(kind, "__array_namespace__") or any(is_array_of(value) for is_array_of in _IS_ARRAY_OF))
+    )
 
 
 def library_of(array: Array, argument: str) -> Library:
@@ -136,22 +154,38 @@ def library_of(array: Array, argument: str) -> Library:
     TypeError
         ``array`` is not an array, or it is a masked array.
     """
-    if type(array) is np.ndarray:
+    kind = type(array)
+    if kind is np.ndarray:
         return NUMPY
     if not is_array(array):
-        raise TypeError(f"{argument} must be an array; got {type(array).__name__}")
-    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{argument} must be an array; got {describe(array)}")
+    if issubclass(kind, np.ma.MaskedArray):
         raise TypeError(f"{argument} must not be a masked array, since its mask would be lost; got MaskedArray")
-    if isinstance(array, (np.ndarray, np.generic)):
+    if issubclass(kind, (np.ndarray, np.generic)):
         return NUMPY
-    return _by_namespace(array_api_compat.array_namespace(array))
+    try:
+        library = _by_namespace(array_api_compat.array_namespace(array))
+    except (AttributeError, TypeError) as error:
+        raise TypeError(f"{argument} must be an array; got {describe(array)}, which has no namespace") from error
+    # Addresses are asked only of the library's own arrays.
+    if library.address and not (array_api_compat.is_cupy_array(array) or array_api_compat.is_torch_array(array)):
+        raise TypeError(
+            f"{argument} must be an array; got {describe(array)}, which only says that it is {library.name}'s"
+        )
+    return library
 
 
 def plain_array(array: Array) -> Array:
-    """Return a NumPy scalar, memory map or other subclass as an ndarray without a copy; other arrays unchanged."""
-    if type(array) is not np.ndarray and isinstance(array, (np.ndarray, np.generic)):
-        return np.asarray(array)
-    return array
+    """Return a NumPy scalar, memory map, matrix or other subclass as an ndarray without a copy; others unchanged.
+
+    No method of the subclass is called, here or later: it may describe the memory wrongly.
+    """
+    kind = type(array)
+    if kind is np.ndarray:
+        return array
+    if issubclass(kind, np.ndarray):
+        return np.ndarray.view(array, np.ndarray)
+    return np.generic.__array__(array) if issubclass(kind, np.generic) else array
 
 
 def device_of(array: Array) -> object:

@@ -12,6 +12,7 @@ from itertools import repeat
 from typing import NamedTuple, overload
 
 _SHOWN = 8
+_MOST_BITS_SHOWN = 128
 # An empty axis can be split into any number of outputs; a protobuf cannot hold more than this.
 _MOST_OUTPUTS = 2**31 - 1
 
@@ -171,7 +172,9 @@ def normalize_axis(axis: int, rank: int, name: str = "axis", given: abc.Sequence
     allowed = (
         f"must be in [{-rank}, {rank - 1}] for rank {rank}" if rank else "must name an axis, but rank 0 has no axes"
     )
-    raise ValueError(f"{name} {allowed}; got {axis}" + (f" in {show(name, given)}" if given is not None else ""))
+    raise ValueError(
+        f"{name} {allowed}; got {show_int(axis)}" + (f" in {show(name, given)}" if given is not None else "")
+    )
 
 
 def split_regions(shape: abc.Sequence[int], axis: int, sizes: abc.Iterable[int]) -> list[Region]:
@@ -197,9 +200,10 @@ def listed_sizes(dim: int, split: abc.Sequence[int], outputs: int | None = None)
         raise ValueError(f"split must not be negative; got {show('split', split)}")
     if outputs is not None and len(split) != outputs:
         raise ValueError(f"split must have {outputs} values, one per output; got {show('split', split)}")
-    if sum(split) != dim:
+    total = sum(split)
+    if total != dim:
         raise ValueError(
-            f"split must add up to the length of the axis, {dim}; got {sum(split)} from {show('split', split)}"
+            f"split must add up to the length of the axis, {dim}; got {show_int(total)} from {show('split', split)}"
         )
     return split
 
@@ -228,7 +232,7 @@ def num_outputs_sizes(dim: int, num_outputs: int) -> EqualSizes:
         ``num_outputs`` is below 1, or its last chunk would be negative (5 into 4 is 2, 2, 2, -1).
     """
     if not 1 <= num_outputs <= _MOST_OUTPUTS:
-        raise ValueError(f"num_outputs must be at least 1 and at most {_MOST_OUTPUTS}; got {num_outputs}")
+        raise ValueError(f"num_outputs must be at least 1 and at most {_MOST_OUTPUTS}; got {show_int(num_outputs)}")
     chunk = -(-dim // num_outputs)
     last = dim - chunk * (num_outputs - 1)
     if last < 0:
@@ -250,7 +254,7 @@ def chunk_sizes(dim: int, chunk: int) -> EqualSizes:
         ``chunk`` is below 1.
     """
     if chunk < 1:
-        raise ValueError(f"split must be at least 1 if it is a scalar; got {chunk}")
+        raise ValueError(f"split must be at least 1 if it is a scalar; got {show_int(chunk)}")
     return EqualSizes(dim, chunk, -(-dim // chunk))
 
 
@@ -271,11 +275,19 @@ def normalize_position(position: int, length: int, *, end: bool = False) -> int:
     if -length <= position <= high:
         return position + length if position < 0 else position
     if high < 0:
-        raise IndexError(f"position must name a tensor, but the sequence is empty; got {position}")
-    raise IndexError(f"position must be in [{-length}, {high}] for a sequence of length {length}; got {position}")
+        raise IndexError(f"position must name a tensor, but the sequence is empty; got {show_int(position)}")
+    raise IndexError(
+        f"position must be in [{-length}, {high}] for a sequence of length {length}; got {show_int(position)}"
+    )
 
 
 def show(name: str, values: abc.Sequence[int]) -> str:
     """Return an argument as messages show it: ``axes=[0, 5]``, long ones shortened."""
-    shown = [str(int(value)) for value in values[:_SHOWN]] + (["..."] if len(values) > _SHOWN else [])
+    shown = [show_int(value) for value in values[:_SHOWN]] + (["..."] if len(values) > _SHOWN else [])
     return f"{name}=[{', '.join(shown)}]"
+
+
+def show_int(value: int) -> str:
+    """Return an int as messages show it. Python refuses to print the largest."""
+    bits = value.bit_length()
+    return str(value) if bits <= _MOST_BITS_SHOWN else f"an int of {bits} bits"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import abc
+from itertools import islice
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from gpuslice.dtypes import T16, DType, dtype_name
 from gpuslice.engine import Consecutive, Lazy
+from gpuslice.errors import describe, prefixes_errors
 from gpuslice.libraries import Array, ArrayT, is_array, library_of, plain_array
+
+# They can be iterated over, but not as arrays in an order.
+_NOT_ITEMS = (str, bytes, abc.Mapping, abc.Set)
 
 # Inside a graph the items are views that are not copied yet.
 Item: TypeAlias = Array | Lazy
@@ -46,14 +51,12 @@ class Sequence(abc.Sequence[ArrayT_co]):
     _dtype: str
     _items: tuple[ArrayT_co, ...]
 
+    @prefixes_errors("Sequence")
     def __init__(self, items: abc.Iterable[ArrayT_co] = (), dtype: str | None = None) -> None:
-        if is_array(items) or isinstance(items, (str, bytes)) or not isinstance(items, abc.Iterable):
-            raise TypeError(f"items must be a list or tuple of arrays; got {type(items).__name__}")
-        self._items = tuple(items)
-        for item in self._items:
-            library_of(item, "each item of a sequence")
-        self._items = tuple(map(plain_array, self._items))
-        self._dtype = _one_dtype(self._items, dtype)
+        if is_array(items) or isinstance(items, _NOT_ITEMS) or not isinstance(items, abc.Iterable):
+            raise TypeError(f"items must be a list or tuple of arrays; got {describe(items)}")
+        self._items = _arrays(items, "items")
+        self._dtype = _one_dtype(self._items, None if dtype is None else known_dtype(dtype), "items")
 
     @classmethod
     def of_items(cls, items: abc.Iterable[Item], dtype: str) -> Sequence[Any]:
@@ -96,31 +99,51 @@ def items_of(sequence: Sequence[Any]) -> abc.Sequence[Item]:
 SequenceLike: TypeAlias = Sequence[ArrayT] | list[ArrayT] | tuple[ArrayT, ...]
 
 
-def _one_dtype(items: tuple[Array, ...], dtype: str | None) -> str:
+def _arrays(items: abc.Iterable[ArrayT], argument: str) -> tuple[ArrayT, ...]:
+    arrays: list[ArrayT] = []
+    for item in items:
+        if type(item) is not np.ndarray:
+            library_of(item, f"{argument}[{len(arrays)}]")
+        arrays.append(plain_array(item))
+    return tuple(arrays)
+
+
+def _one_dtype(items: tuple[Array, ...], dtype: str | None, argument: str) -> str:
     names = list(dict.fromkeys(dtype_name(item.dtype) for item in items))
-    expected = (names[0] if names else "float32") if dtype is None else known_dtype(dtype)
+    expected = dtype or (names[0] if names else "float32")
     for name in names:
         if name != expected:
-            raise TypeError(f"a sequence must hold one dtype, {expected}; got {name}")
+            raise TypeError(f"{argument} must hold one dtype, {expected}; got {name}")
     return expected
 
 
 def known_dtype(dtype: DType) -> str:
     """Return the ONNX name of a dtype that sequences can hold; raise TypeError for others."""
-    if not isinstance(dtype, str):
-        try:
-            dtype = dtype_name(np.dtype(dtype) if isinstance(dtype, type) and issubclass(dtype, np.generic) else dtype)
-        except TypeError:
-            raise TypeError(f"dtype must be an ONNX name such as 'float32'; got {dtype!r}") from None
-    if dtype not in T16:
-        raise TypeError(f"dtype must be one of {', '.join(sorted(T16))}; got {dtype!r}")
-    return str(dtype)
+    name = str.__str__(dtype) if isinstance(dtype, str) else _name_of(dtype)
+    if name not in T16:
+        raise TypeError(f"dtype must be one of {', '.join(sorted(T16))}; got {describe(dtype)}")
+    return name
 
 
-def as_sequence(value: SequenceLike[ArrayT], empty: str = "float32") -> Sequence[ArrayT]:
+def _name_of(dtype: DType) -> str | None:
+    """Return the ONNX name of a dtype of any library; None if it is something else."""
+    try:
+        if isinstance(dtype, type) and issubclass(dtype, np.generic):
+            return dtype_name(np.dtype(dtype))
+        # The name of another library's dtype is in its text. That of a collection can be long, or have no end.
+        return None if isinstance(dtype, abc.Iterable) else dtype_name(dtype)
+    except TypeError:
+        return None
+
+
+def as_sequence(
+    value: SequenceLike[ArrayT], empty: str = "float32", *, argument: str = "input_sequence"
+) -> Sequence[ArrayT]:
     """Return a Sequence as it is, and a list or tuple of arrays as one. ``empty`` is the dtype of an empty list."""
-    if isinstance(value, Sequence):
+    if type(value) is Sequence:
         return value
-    if not isinstance(value, (list, tuple)):
-        raise TypeError(f"a sequence must be a gpuslice.Sequence, list or tuple of arrays; got {type(value).__name__}")
-    return Sequence(value, None if value else empty)
+    if not isinstance(value, (list, tuple, Sequence)):
+        raise TypeError(f"{argument} must be a gpuslice.Sequence, list or tuple of arrays; got {describe(value)}")
+    # A subclass may have an endless iterator, and one of Sequence may hold anything.
+    items = _arrays(islice(value, len(value)), argument)
+    return Sequence.of_items(items, _one_dtype(items, None if items else empty, argument))

@@ -1,5 +1,7 @@
 """Which arrays are accepted: every kind of NumPy array, and nothing that is not an array."""
 
+import re
+
 import numpy as np
 import pytest
 from helpers import assert_same
@@ -46,23 +48,107 @@ def test_an_object_that_is_a_list_stays_one():
     assert gs.slice(array, [], [])[()] == [1, 2]
 
 
-def test_memory_map_gives_an_ndarray(tmp_path):
-    np.save(tmp_path / "x.npy", X)
-    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    for copy in (True, None):
-        result = gs.slice(mapped, [-1], [-9], steps=[-1], copy=copy)
-        assert type(result) is np.ndarray
-        assert (result == X[::-1]).all()
+class Liar(np.ndarray):
+    """A subclass of which nothing may be asked: it says wrong things, or fails."""
+
+    def __getattribute__(self, name):
+        if name == "__class__":  # isinstance asks for it
+            return Liar
+        raise AssertionError(f"{name} was asked for")
+
+    def __array__(self, *args, **kwargs):
+        raise AssertionError("__array__ was called")
+
+    def __getitem__(self, index):
+        raise AssertionError("an item was asked for")
+
+
+def _memory_map(array, folder):
+    np.save(folder / "x.npy", array)
+    return np.load(folder / "x.npy", mmap_mode="r")
+
+
+SUBCLASSES = {
+    "matrix": lambda array, folder: np.matrix(array),
+    "memory map": _memory_map,
+    "record array": lambda array, folder: array.view(np.recarray),
+    "liar": lambda array, folder: array.view(Liar),
+}
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize("kind", SUBCLASSES)
+@pytest.mark.parametrize("rows", [3, 300])
+def test_subclasses_give_plain_arrays_of_the_same_rank(kind, rows, tmp_path):
+    array = np.arange(rows * 400).reshape(rows, 400)
+    given = SUBCLASSES[kind](array, tmp_path)
+    backward = np.ascontiguousarray(array[::-1])
+    assert_same(gs.slice(given, [-1], [-(rows + 1)], steps=[-1]), backward)
+    view = gs.slice(given, [-1], [-(rows + 1)], steps=[-1], copy=None)
+    assert type(view) is np.ndarray
+    assert (view == backward).all()
+    assert_same(gs.slice(given, [-1], [-(rows + 1)], steps=[-1], out=np.empty_like(array)), backward)
+    assert_same(gs.dynamic_slice(given, [1], [2]), array[1:2].copy())
+    assert_same(gs.contiguous(given), array)
+    assert_same(gs.contiguous([given])[0], array)
+    assert_same(gs.split(given, num_outputs=1)[0], array)
+    assert_same(gs.split_to_sequence(given, axis=1, keepdims=0)[7], array[:, 7].copy())
+    assert_same(gs.sequence_at([given], 0), array)
+    assert_same(gs.sequence_insert([], given)[0], array)
+    assert_same(gs.concat_from_sequence(gs.sequence_construct(given, given), axis=0), np.concatenate([array] * 2))
+    assert_same(gs.concat_from_sequence([given], axis=0, new_axis=1), array[None])
 
 
 def test_numpy_scalars_are_0_d_arrays():
-    assert_same(gs.slice(np.float32(3), [], []), np.array(3, np.float32))
+    class Liar(np.float32):
+        def __array__(self, *args, **kwargs):
+            raise AssertionError("__array__ was called")
+
+    for scalar in (np.float32(3), Liar(3)):
+        assert_same(gs.slice(scalar, [], []), np.array(3, np.float32))
 
 
-BAD_DATA = [[1, 2], 3.5, None, "text", np.ma.masked_array([1, 2], [True, False])]
+class Wordy:
+    """An object that has every attribute it is asked for."""
+
+    def __getattr__(self, name):
+        return self
+
+    def __call__(self, *args, **kwargs):
+        return self
 
 
-@pytest.mark.parametrize("data", BAD_DATA, ids=lambda data: type(data).__name__)
-def test_what_is_not_an_array_is_refused(data):
-    with pytest.raises(TypeError, match=rf"^{newest('Slice')}: data must (be an array|not be a masked array)"):
+class Foreign:
+    """An array that names a namespace, and has a shape and a dtype."""
+
+    shape, dtype = (3,), np.dtype(np.int64)
+
+    def __init__(self, namespace):
+        self.namespace = namespace
+
+    def __array_namespace__(self, api_version=None):
+        return self.namespace
+
+
+BAD_DATA = {
+    "list": ([1, 2], "data must be an array; got list"),
+    "float": (3.5, "data must be an array; got float 3.5"),
+    "None": (None, "data must be an array; got NoneType None"),
+    "text": ("text", "data must be an array; got str 'text'"),
+    "long text": ("text" * 99, "data must be an array; got str"),
+    "class": (np.float32, "data must be an array; got the class float32"),
+    "class of arrays": (np.ndarray, "data must be an array; got the class ndarray"),
+    "long name": (type("A" * 999, (), {})(), f"data must be an array; got {'A' * 57}..."),
+    "module": (np, "data must be an array; got module"),
+    "every attribute": (Wordy(), "data must be an array; got Wordy"),
+    "no namespace": (Foreign(3), "data must be an array; got Foreign, which has no namespace"),
+    "NumPy's namespace": (Foreign(np), "data must be an array; got Foreign, which only says that it is numpy's"),
+    "masked": (np.ma.masked_array([1, 2], [True, False]), "data must not be a masked array, since its mask would be lost; got MaskedArray"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BAD_DATA)
+def test_what_is_not_an_array_is_refused(kind):
+    data, message = BAD_DATA[kind]
+    with pytest.raises(TypeError, match=f"^{newest('Slice')}: {re.escape(message)}$"):
         gs.slice(data, [0], [1])

@@ -51,7 +51,7 @@ class Declared:
         """
         if not self.is_sequence:
             return self._check_tensor(View.of(value, f"input {name!r}"), name)
-        sequence = as_sequence(value, self.dtype or "float32")
+        sequence = as_sequence(value, self.dtype or "float32", argument=f"input {name!r}")
         if self.dtype and sequence.dtype != self.dtype:
             raise TypeError(f"input {name!r} must be a sequence of {self.dtype}; got {sequence.dtype}")
         return Sequence.of_items([self._check_tensor(View.of(item), name) for item in sequence], sequence.dtype)
