@@ -15,7 +15,7 @@ BAD_RUNS = [
     ({"x": X[0], "s": [X]}, ValueError, r"input 'x' must have shape \(n, 3, \?\); got \(3, 4\)"),
     ({"x": X[:, :2], "s": [X]}, ValueError, r"input 'x' must have shape \(n, 3, \?\); got \(2, 2, 4\)"),
     ({"x": [1, 2], "s": [X]}, TypeError, "input 'x' must be an array; got list"),
-    ({"x": X, "s": X}, TypeError, "a sequence must be a gpuslice.Sequence"),
+    ({"x": X, "s": X}, TypeError, "input 's' must be a gpuslice.Sequence"),
     ({"x": X, "s": [X.astype(int)]}, TypeError, "input 's' must be a sequence of float32; got int64"),
     ({"x": X, "s": [X[0]]}, ValueError, r"input 's' must have shape \(2, 3, 4\); got \(3, 4\)"),
 ]

@@ -50,7 +50,7 @@ BAD_NODES = [
     (node("Split", ["x", "s"]), [X, np.array([np.inf], np.float32)], 1, ValueError, "Split-1: split must hold whole numbers; got inf"),
     (node("Split", ["x", "s"]), [X, np.array(2, np.float32)], 1, ValueError, "Split-1: split must be 1-D"),
     (node("Split", ["x"]), [X.astype(int)], 1, TypeError, "Split-1: input must have a type in {float16, float32, float64}; got int64"),
-    (node("SequenceAt", ["s", "p"]), [X, 0], 11, TypeError, "SequenceAt-11: a sequence must be a gpuslice.Sequence"),
+    (node("SequenceAt", ["s", "p"]), [X, 0], 11, TypeError, "SequenceAt-11: input_sequence must be a gpuslice.Sequence"),
     (node("SequenceEmpty", [], dtype=TensorProto.BFLOAT16), [], 11, TypeError, "SequenceEmpty-11: dtype must be .*; got bfloat16"),
     (node("SequenceEmpty", [], dtype=999), [], 11, TypeError, "SequenceEmpty-11: dtype must be a data type of TensorProto; got 999"),
     (node("SequenceConstruct", ["a", "", "b"]), [X, None, X], 11, ValueError, "SequenceConstruct-11: inputs must all be given; input 1"),

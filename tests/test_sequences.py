@@ -1,6 +1,7 @@
 """Sequence and the operators on it: references, copies, dtypes by name, positions, and what is refused."""
 
 import collections.abc
+import itertools
 
 import ml_dtypes
 import numpy as np
@@ -11,6 +12,11 @@ from libraries import make, to_numpy
 import gpuslice as gs
 from gpuslice.versions import newest
 
+# Lists so deep that Python cannot print them, and one that holds itself.
+NESTED, ENDLESS = [0], []
+for _ in range(20_000):
+    NESTED = [NESTED]
+ENDLESS.append(ENDLESS)
 A, B, C = np.arange(3, dtype=np.float32), np.ones((2, 2), np.float32), np.array(7, np.float32)
 
 
@@ -43,17 +49,17 @@ def test_dtype_is_an_onnx_name(items, dtype, name):
 
 
 def test_mixed_dtypes_are_refused():
-    with pytest.raises(TypeError, match="a sequence must hold one dtype, float32; got int64"):
+    with pytest.raises(TypeError, match="^Sequence: items must hold one dtype, float32; got int64"):
         gs.Sequence([A, np.arange(2)])
-    with pytest.raises(TypeError, match="a sequence must hold one dtype, int8; got float32"):
+    with pytest.raises(TypeError, match="^Sequence: items must hold one dtype, int8; got float32"):
         gs.Sequence([A], "int8")
     with pytest.raises(
         TypeError, match=f"^{newest('SequenceInsert')}: tensor must have the sequence's dtype, float32; got int64"
     ):
         gs.sequence_insert([A], np.arange(2))
-    with pytest.raises(TypeError, match=f"^{newest('SequenceConstruct')}: a sequence must hold one dtype"):
+    with pytest.raises(TypeError, match=f"^{newest('SequenceConstruct')}: inputs must hold one dtype"):
         gs.sequence_construct(A, np.arange(2))
-    with pytest.raises(TypeError, match=f"^{newest('SequenceAt')}: a sequence must hold one dtype"):
+    with pytest.raises(TypeError, match=f"^{newest('SequenceAt')}: seq must hold one dtype"):
         gs.sequence_at([A, np.arange(2)], 0)
 
 
@@ -63,11 +69,66 @@ def test_a_sequence_holds_only_arrays(items):
         gs.Sequence(items)
 
 
+class Endless(list):
+    def __iter__(self):
+        return itertools.repeat(A)
+
+
+def test_a_list_is_read_as_long_as_it_was():
+    assert int(gs.sequence_length(Endless([A]))) == 1
+
+
+class Lying(gs.Sequence):
+    """A sequence that holds another dtype than it says."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index):
+        return np.zeros(2, np.int8)
+
+    def __iter__(self):
+        return iter([np.zeros(2, np.int8)] * len(self))
+
+
+def test_a_subclass_of_sequence_is_read_like_a_list():
+    assert gs.sequence_insert(Lying([A]), np.ones(1, np.int8)).dtype == "int8"
+    assert_same(gs.concat_from_sequence(Lying([A]), axis=0), np.zeros(2, np.int8))
+
+
+@pytest.mark.parametrize(
+    ("seq", "message"),
+    [
+        (NESTED, r"seq\[0\] must be an array; got list$"),
+        (ENDLESS, r"seq\[0\] must be an array; got list$"),
+        ([A, np.float32], r"seq\[1\] must be an array; got the class float32$"),
+        ((A, A, np.ma.array(A)), r"seq\[2\] must not be a masked array"),
+        (np.ndarray, "seq must be a gpuslice.Sequence, list or tuple of arrays; got the class ndarray$"),
+        ([np.array(["a"]), A], "seq must hold one dtype, string; got float32$"),
+    ],
+)
+def test_messages_name_what_is_wrong_in_a_sequence(seq, message):
+    for name, call in [
+        ("SequenceAt", lambda: gs.sequence_at(seq, 0)),
+        ("SequenceInsert", lambda: gs.sequence_insert(seq, A)),
+        ("SequenceErase", lambda: gs.sequence_erase(seq)),
+        ("SequenceLength", lambda: gs.sequence_length(seq)),
+        ("ConcatFromSequence", lambda: gs.concat_from_sequence(seq, axis=0)),
+    ]:
+        with pytest.raises(TypeError, match=f"^{newest(name)}: {message}"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "items", [{0: A}, {"a"}, NESTED, 3.5, range(2), A[0], iter([None])], ids=lambda v: type(v).__name__
+)
+def test_items_of_a_sequence_are_arrays_in_an_order(items):
+    with pytest.raises(TypeError, match=r"^Sequence: items(\[0\])? must be (an array|a list or tuple of arrays); got"):
+        gs.Sequence(items)
+
+
 @pytest.mark.parametrize("seq", [A, {0: A}, None])
 def test_operators_take_sequences_lists_and_tuples_only(seq):
-    with pytest.raises(
-        TypeError, match=f"^{newest('SequenceLength')}: a sequence must be a gpuslice.Sequence, list or tuple"
-    ):
+    with pytest.raises(TypeError, match=f"^{newest('SequenceLength')}: seq must be a gpuslice.Sequence, list or tuple"):
         gs.sequence_length(seq)
 
 
@@ -105,7 +166,18 @@ def test_sequence_at_copies(xp):
 
 
 @pytest.mark.parametrize(
-    "position", [1, np.int32(1), np.array(1), np.array([1]), np.array([[1]]), [1]], ids=lambda p: repr(p)
+    "position",
+    [
+        1,
+        np.int32(1),
+        np.array(1),
+        np.array([1]),
+        np.array([[1]]),
+        np.array([[1]]).view(np.matrix),
+        [1],
+        [[np.array([1])]],
+    ],
+    ids=lambda p: repr(p),
 )
 def test_a_position_is_one_int(position):
     assert_same(gs.sequence_at([A, B, C], position), B)
@@ -124,7 +196,15 @@ def test_a_position_is_one_int(position):
         (1.0, TypeError),
         (np.array(1.0), TypeError),
         (None, TypeError),
+        (NESTED, IndexError),
+        (ENDLESS, IndexError),
+        (np.ma.array(1, mask=True), TypeError),
+        (np.ma.array([1]), TypeError),
+        (np.int64, TypeError),
+        ([[np.array([0, 1])]], IndexError),
+        ([[None]], TypeError),
     ],
+    ids=lambda case: type(case).__name__,
 )
 def test_other_positions_are_refused(position, error):
     with pytest.raises(error, match=f"^{newest('SequenceAt')}: position must"):
@@ -145,10 +225,16 @@ def test_sequence_empty_takes_names_and_dtypes(dtype, xp):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # older NumPy warns of np.generic before it is refused
-@pytest.mark.parametrize("dtype", ["float8", "int4", 7, "M8[s]", object, list, np.generic])
+@pytest.mark.parametrize(
+    "dtype",
+    ["float8", "int4", 7, "M8[s]", object, list, np.generic, NESTED, ENDLESS, "a" * 10**6, {}, A],
+    ids=lambda dtype: type(dtype).__name__,
+)
 def test_sequence_empty_refuses_other_dtypes(dtype):
-    with pytest.raises(TypeError, match=f"^{newest('SequenceEmpty')}: dtype must be"):
+    with pytest.raises(TypeError, match=f"^{newest('SequenceEmpty')}: dtype must be one of .*; got"):
         gs.sequence_empty(dtype)
+    with pytest.raises(TypeError, match="^Sequence: dtype must be one of .*; got"):
+        gs.Sequence((), dtype)
 
 
 def test_construct_needs_a_tensor():
@@ -218,15 +304,15 @@ def test_concat_from_sequence(axis, new_axis, xp):
 @pytest.mark.parametrize(
     ("seq", "arguments", "error", "message"),
     [
-        ([], {"axis": 0}, ValueError, "input_sequence must hold at least one tensor"),
+        ([], {"axis": 0}, ValueError, "seq must hold at least one tensor"),
         (
             [A, B],
             {"axis": 0},
             ValueError,
-            r"input_sequence must hold tensors of one shape except along axis 0; got \(3,\)",
+            r"seq must hold tensors of one shape except along axis 0; got \(3,\)",
         ),
-        ([X, X[:2]], {"axis": 1}, ValueError, "input_sequence must hold tensors of one shape except along axis 1"),
-        ([X, X[:2]], {"axis": 0, "new_axis": 1}, ValueError, "input_sequence must hold tensors of one shape; got"),
+        ([X, X[:2]], {"axis": 1}, ValueError, "seq must hold tensors of one shape except along axis 1"),
+        ([X, X[:2]], {"axis": 0, "new_axis": 1}, ValueError, "seq must hold tensors of one shape; got"),
         ([C, C], {"axis": 0}, ValueError, "axis must name an axis, but rank 0 has no axes"),
         ([X], {"axis": 0, "new_axis": 2}, ValueError, "new_axis must be 0 or 1; got 2"),
     ],
@@ -248,9 +334,9 @@ def test_concat_widens_text_and_keeps_numbers():
 def test_concat_of_two_libraries_or_devices_is_refused():
     strict = pytest.importorskip("array_api_strict")
     here, there = strict.asarray(X), strict.asarray(X, device=strict.Device("device1"))
-    with pytest.raises(TypeError, match="input_sequence must hold arrays of one library"):
+    with pytest.raises(TypeError, match="seq must hold arrays of one library"):
         gs.concat_from_sequence([X, here], axis=0)
-    with pytest.raises(ValueError, match="input_sequence must hold arrays of one device; got .*CPU.* and .*device1"):
+    with pytest.raises(ValueError, match="seq must hold arrays of one device; got .*CPU.* and .*device1"):
         gs.concat_from_sequence([here, there], axis=0)
 
 

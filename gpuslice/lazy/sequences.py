@@ -68,29 +68,34 @@ def split_to_sequence(
 ) -> list[Sequence[Any]]:
     """Return the output of SplitToSequence-11 or -24."""
     keep = flag(keepdims, "keepdims")
-    listed, chunk = None, 1
-    if isinstance(split, (list, tuple, range)) or (is_array(split) and len(split.shape)):
-        listed = integers(split, "split")
-    elif split is not None:
-        chunk = single_integer(split, "split")
+    listed, chunk = _sizes(split)
     tensor, axis, dim = axis_of(input, axis)
     sizes = rules.chunk_sizes(dim, chunk) if listed is None else rules.listed_sizes(dim, listed)
     items = parts(tensor, axis, sizes, keep_axis=keep or split is not None)
     return [Sequence.of_items(items, dtype_name(tensor.dtype))]
 
 
-def concat_from_sequence(input_sequence: SequenceLike[Any], /, *, axis: int, new_axis: int = 0) -> list[Joined]:
-    """Return the output of ConcatFromSequence-11."""
+def _sizes(split: Ints | int | None) -> tuple[tuple[int, ...] | None, int]:
+    """Return the sizes, if they are given one by one, and the size of every part, if they are not."""
+    if isinstance(split, (list, tuple, range)) or (is_array(split) and len(split.shape)):
+        return integers(split, "split"), 0
+    return None, 1 if split is None else single_integer(split, "split")
+
+
+def concat_from_sequence(
+    input_sequence: SequenceLike[Any], /, *, axis: int, new_axis: int = 0, argument: str = "input_sequence"
+) -> list[Joined]:
+    """Return the output of ConcatFromSequence-11. ``argument`` is what messages call the sequence."""
     stack, axis = flag(new_axis, "new_axis"), integer(axis, "axis")
     items = items_of(as_sequence(input_sequence))
     if not items:
-        raise ValueError("input_sequence must hold at least one tensor; got an empty sequence")
+        raise ValueError(f"{argument} must hold at least one tensor; got an empty sequence")
     axis = rules.normalize_axis(axis, len(items[0].shape) + stack)
     if not stack and set(map(type, items)) == {np.ndarray} and len({_outer(item.shape, axis) for item in items}) == 1:
         return [Joined.of_numpy(items, axis)]
     views = [as_lazy(item) for item in items]
     for view in views[1:]:
-        _check_alike(views[0], view, None if stack else axis)
+        _check_alike(views[0], view, None if stack else axis, argument)
     return [Joined([view.with_axis(axis) for view in views] if stack else views, axis)]
 
 
@@ -99,14 +104,14 @@ def _outer(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return (len(shape), *shape[:axis], *shape[axis + 1 :])
 
 
-def _check_alike(first: Lazy, other: Lazy, axis: int | None) -> None:
+def _check_alike(first: Lazy, other: Lazy, axis: int | None, argument: str) -> None:
     if other.library is not first.library:
         raise TypeError(
-            f"input_sequence must hold arrays of one library; got {first.library.name} and {other.library.name}"
+            f"{argument} must hold arrays of one library; got {first.library.name} and {other.library.name}"
         )
     if other.device != first.device:
-        raise ValueError(f"input_sequence must hold arrays of one device; got {first.device} and {other.device}")
+        raise ValueError(f"{argument} must hold arrays of one device; got {first.device} and {other.device}")
     alike = other.shape == first.shape if axis is None else _outer(other.shape, axis) == _outer(first.shape, axis)
     if not alike:
         where = "" if axis is None else f" except along axis {axis}"
-        raise ValueError(f"input_sequence must hold tensors of one shape{where}; got {first.shape} and {other.shape}")
+        raise ValueError(f"{argument} must hold tensors of one shape{where}; got {first.shape} and {other.shape}")

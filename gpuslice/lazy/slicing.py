@@ -43,7 +43,7 @@ def slice_10(
     data: Item, starts: Ints, ends: Ints, axes: Ints | None = None, steps: Ints | None = None, /
 ) -> list[Lazy]:
     """Return the output of Slice-10, -11, -13, or of DynamicSlice-1, which has no steps."""
-    # The bounds are read before the shape: an object with __index__ may do anything, even resize the data.
+    # First, since reading an argument may run code that gives the array another shape.
     bounds = (
         integers(starts, "starts"),
         integers(ends, "ends"),
@@ -94,7 +94,9 @@ def split_18(
     tensor, axis, dim = axis_of(input, axis)
     if count is not None:
         if outputs not in (None, count):
-            raise ValueError(f"num_outputs must be the number of the node's outputs, {outputs}; got {count}")
+            raise ValueError(
+                f"num_outputs must be the number of the node's outputs, {outputs}; got {rules.show_int(count)}"
+            )
         return parts(tensor, axis, rules.num_outputs_sizes(dim, count))
     sizes = rules.listed_sizes(dim, listed or (), outputs)
     if not sizes:

@@ -4,12 +4,12 @@ from typing import Any
 
 from gpuslice.arguments import Ints
 from gpuslice.delivery import deliver_one
-from gpuslice.dtypes import DType
+from gpuslice.dtypes import DType, dtype_name
 from gpuslice.engine import dense
 from gpuslice.errors import prefixes_errors
 from gpuslice.lazy import sequences
 from gpuslice.libraries import Array, ArrayT, library_of, plain_array
-from gpuslice.sequence import Sequence, SequenceLike, items_of, known_dtype
+from gpuslice.sequence import Sequence, SequenceLike, as_sequence, items_of, known_dtype
 from gpuslice.versions import newest
 
 
@@ -43,7 +43,7 @@ def sequence_at(seq: SequenceLike[ArrayT], position: int | Array, *, copy: bool 
     -----
     Source: ONNX SequenceAt, version 11.
     """
-    array: ArrayT = deliver_one(sequences.sequence_at(seq, position)[0], copy)
+    array: ArrayT = deliver_one(sequences.sequence_at(as_sequence(seq, argument="seq"), position)[0], copy)
     return array
 
 
@@ -73,7 +73,7 @@ def sequence_construct(*inputs: ArrayT) -> Sequence[ArrayT]:
     """
     if not inputs:
         raise ValueError("inputs must hold at least one tensor; got none")
-    return Sequence(inputs)
+    return as_sequence(inputs, argument="inputs")
 
 
 @prefixes_errors(newest("SequenceEmpty"))
@@ -98,7 +98,7 @@ def sequence_empty(dtype: DType | None = None) -> Sequence[Any]:
     -----
     Source: ONNX SequenceEmpty, version 11.
     """
-    return Sequence((), "float32" if dtype is None else known_dtype(dtype))
+    return Sequence.of_items((), "float32" if dtype is None else known_dtype(dtype))
 
 
 @prefixes_errors(newest("SequenceInsert"))
@@ -129,7 +129,8 @@ def sequence_insert(seq: SequenceLike[ArrayT], tensor: ArrayT, position: int | A
     Source: ONNX SequenceInsert, version 11. (onnx.reference inserts position n at the front.)
     """
     library_of(tensor, "tensor")
-    return sequences.sequence_insert(seq, plain_array(tensor), position)[0]
+    array: Array = plain_array(tensor)
+    return sequences.sequence_insert(as_sequence(seq, dtype_name(array.dtype), argument="seq"), array, position)[0]
 
 
 @prefixes_errors(newest("SequenceErase"))
@@ -157,7 +158,7 @@ def sequence_erase(seq: SequenceLike[ArrayT], position: int | Array | None = Non
     -----
     Source: ONNX SequenceErase, version 11.
     """
-    return sequences.sequence_erase(seq, position)[0]
+    return sequences.sequence_erase(as_sequence(seq, argument="seq"), position)[0]
 
 
 @prefixes_errors(newest("SequenceLength"))
@@ -182,7 +183,7 @@ def sequence_length(seq: SequenceLike[Any]) -> Array:
     -----
     Source: ONNX SequenceLength, version 11.
     """
-    return sequences.sequence_length(seq)[0]
+    return sequences.sequence_length(as_sequence(seq, argument="seq"))[0]
 
 
 @prefixes_errors(newest("SplitToSequence"))
@@ -251,5 +252,6 @@ def concat_from_sequence(seq: SequenceLike[ArrayT], *, axis: int, new_axis: int 
     -----
     Source: ONNX ConcatFromSequence, version 11.
     """
-    array: ArrayT = dense(sequences.concat_from_sequence(seq, axis=axis, new_axis=new_axis))[0]
+    items = as_sequence(seq, argument="seq")
+    array: ArrayT = dense(sequences.concat_from_sequence(items, axis=axis, new_axis=new_axis, argument="seq"))[0]
     return array

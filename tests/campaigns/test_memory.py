@@ -1,16 +1,10 @@
 """Allocations that fail, one after the other, and memory over many distinct calls."""
 
-import os
-import resource
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gpuslice as gs
-from gpuslice import caches
 
 _testcapi = pytest.importorskip("_testcapi", reason="this Python has no _testcapi")
 
