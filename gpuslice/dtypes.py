@@ -46,10 +46,20 @@ def itemsize(dtype: DType) -> int:
 def common_dtype(left: DType, right: DType) -> DType:
     """Return a NumPy dtype that holds both of two dtypes with one ONNX name.
 
-    They may still differ: in byte order, or in how NumPy stores text.
+    They may still differ: in byte order, or in how NumPy stores text. Bytes become text if they meet it.
+
+    Raises
+    ------
+    TypeError
+        There is none: two kinds of StringDType have different markers of missing text.
     """
     if left == right:
         return left
-    if dtype_name(left) == "string" and np.dtype(object) in (left, right):
+    if np.dtype(object) in (left, right) and dtype_name(left) == "string":
         return np.dtype(object)
-    return np.promote_types(left, right)
+    if left.kind + right.kind in ("ST", "TS"):  # NumPy stores bytes in a StringDType, but promotes neither
+        return left if left.kind == "T" else right
+    try:
+        return np.promote_types(left, right)
+    except TypeError as error:
+        raise TypeError(f"arrays of a sequence must have a common dtype; got {left} and {right}") from error

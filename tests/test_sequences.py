@@ -322,13 +322,39 @@ def test_concat_errors(seq, arguments, error, message):
         gs.concat_from_sequence(seq, **arguments)
 
 
-def test_concat_widens_text_and_keeps_numbers():
-    joined = gs.concat_from_sequence([np.array(["a"]), np.array(["bcd"])], axis=0)
-    assert_same(joined, np.array(["a", "bcd"]))
-    joined = gs.concat_from_sequence([np.array(["a"], object), np.array(["bcd"])], axis=0)
-    assert_same(joined, np.array(["a", "bcd"], object))
+STRING = np.dtypes.StringDType()
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ([np.array(["a"]), np.array(["bcd"])], np.array(["a", "bcd"])),
+        ([np.array(["a"], object), np.array(["bcd"])], np.array(["a", "bcd"], object)),
+        ([np.array(["a"], object), np.array([b"\xff"])], np.array(["a", b"\xff"], object)),
+        ([np.array([b"a"]), np.array(["bcd"])], np.array(["a", "bcd"])),
+        ([np.array([b"a"]), np.array(["bcd"], STRING)], np.array(["a", "bcd"], STRING)),
+        ([np.array(["bcd"], STRING), np.array([b"a"])], np.array(["bcd", "a"], STRING)),
+        ([np.array(["bcd"], STRING), np.array(["a"])], np.array(["bcd", "a"], STRING)),
+        ([np.array([b"a"]), np.array([b"\xff\xfe"])], np.array([b"a", b"\xff\xfe"])),
+    ],
+    ids=repr,
+)
+def test_concat_of_several_kinds_of_text(items, expected):
+    assert_same(gs.concat_from_sequence(items, axis=0), expected)
+
+
+def test_concat_of_two_byte_orders():
     joined = gs.concat_from_sequence([np.arange(2, dtype=">i4"), np.arange(2, dtype="<i4")], axis=0)
     assert joined.tolist() == [0, 1, 0, 1]
+
+
+def test_text_with_two_markers_of_what_is_missing_is_refused():
+    texts = [np.array(["a"], np.dtypes.StringDType(na_object=marker)) for marker in (None, np.nan)]
+    with pytest.raises(
+        TypeError,
+        match=f"^{newest('ConcatFromSequence')}: arrays of a sequence must have a common dtype; got StringDType",
+    ):
+        gs.concat_from_sequence(texts, axis=0)
 
 
 def test_concat_of_two_libraries_or_devices_is_refused():
