@@ -1,6 +1,7 @@
 """Bounds, axes, sizes and positions read as Python ints, from ints, sequences and integer arrays of any library."""
 
 import operator
+import sys
 from collections import abc
 from itertools import islice
 from math import prod
@@ -15,34 +16,44 @@ from gpuslice.rules import show_int
 
 Ints: TypeAlias = abc.Sequence[int] | Array
 
+_HONEST = (list, tuple, range)
 # A list that holds itself has no depth. NumPy's arrays have at most so many axes.
 _DEEPEST = 64
 
 
-def integers(values: object, argument: str) -> tuple[int, ...]:
+def integers(values: object, argument: str, most: int = sys.maxsize) -> tuple[int, ...]:
     """Return bounds, axes, steps or sizes as Python ints. Reading values on a device waits for the device.
+
+    Parameters
+    ----------
+    most : int, optional
+        How many there may be. A range or an array can have more values than memory can hold.
 
     Raises
     ------
     TypeError
         Neither a sequence of ints nor an integer array. A bool is not a bound, a bare int is not a sequence.
     ValueError
-        An array that is not 1-D.
+        An array that is not 1-D, or more than ``most`` values.
     """
-    if type(values) is np.ndarray and values.ndim == 1 and values.dtype.kind in "iu":
-        return tuple(values.tolist())
-    # A copy, since reading an item may call code that changes the sequence. A subclass may have an endless iterator.
-    if type(values) in (list, tuple):
+    if type(values) in _HONEST:
+        _check_count(len(values), argument, most)  # type: ignore[arg-type]
+        # A copy, since reading an item may call code that changes the list.
         return _all_integers(tuple(values), argument)  # type: ignore[arg-type]
+    if type(values) is np.ndarray and values.ndim == 1 and values.dtype.kind in "iu" and len(values) <= most:
+        return tuple(values.tolist())  # what the next lines do, sooner
     if is_array(values):
         library_of(values, argument)
         array = plain_array(values)
         if len(array.shape) != 1:
             raise ValueError(f"{argument} must be 1-D; got shape {tuple(array.shape)}")
+        _check_count(array.shape[0], argument, most)
         return _read(array, argument)
     if not isinstance(values, abc.Sequence) or isinstance(values, (str, bytes, bytearray)):
         raise TypeError(f"{argument} must be a sequence of ints or a 1-D integer array; got {describe(values)}")
-    return _all_integers(tuple(islice(values, len(values))), argument)
+    count = len(values)
+    _check_count(count, argument, most)
+    return _all_integers(tuple(islice(values, count)), argument)  # the iterator may be endless
 
 
 def integer(value: object, argument: str) -> int:
@@ -67,6 +78,8 @@ def single_integer(value: object, argument: str) -> int:
         Not an integer.
     """
     for _ in range(_DEEPEST):
+        if type(value) is int:
+            return value
         if is_array(value):
             return _read(_flat(value, argument), argument)[0]
         if not isinstance(value, (list, tuple)):
@@ -83,6 +96,11 @@ def flag(value: int, argument: str) -> bool:
     if number not in (0, 1):
         raise ValueError(f"{argument} must be 0 or 1; got {show_int(number)}")
     return bool(number)
+
+
+def _check_count(count: int, argument: str, most: int) -> None:
+    if count > most:
+        raise ValueError(f"{argument} must have at most {most} values; got {count}")
 
 
 def _all_integers(values: tuple[object, ...], argument: str) -> tuple[int, ...]:

@@ -140,9 +140,13 @@ def is_array(value: object) -> TypeGuard[Array]:
     The class is asked, not the value: a class of arrays is not an array, and some objects have every attribute.
     """
     kind = type(value)
-    return issubclass(kind, (np.ndarray, np.generic)) or (
-        not issubclass(kind, type)
-        and (hasattr(kind, "__array_namespace__") or any(is_array_of(value) for is_array_of in _IS_ARRAY_OF))
+    return (
+        kind is np.ndarray
+        or issubclass(kind, (np.ndarray, np.generic))
+        or (
+            not issubclass(kind, type)
+            and (hasattr(kind, "__array_namespace__") or any(is_array_of(value) for is_array_of in _IS_ARRAY_OF))
+        )
     )
 
 

@@ -1,5 +1,6 @@
 """Bounds, sizes and axes: which kinds of values are accepted, and what the errors say."""
 
+import array
 import itertools
 
 import numpy as np
@@ -15,6 +16,8 @@ INDEX_KINDS = [
     [0, 2],
     (0, 2),
     range(0, 4, 2),
+    array.array("l", [0, 2]),
+    memoryview(array.array("l", [0, 2])),
     np.array([0, 2], np.uint8),
     np.array([0, 2], ">i8"),
     [np.int64(0), 2],
@@ -176,6 +179,8 @@ BAD_BOUNDS = [
     (b"\x00", TypeError, "starts must be a sequence of ints"),
     ({0}, TypeError, "starts must be a sequence of ints"),
     (None, TypeError, "starts must be a sequence of ints"),
+    (range(10**15), ValueError, "starts must have at most 1000 values; got 1000000000000000"),
+    (np.broadcast_to(0, 10**15), ValueError, "starts must have at most 1000 values; got 1000000000000000"),
     ([True], TypeError, "starts must hold ints; got bool True"),
     ([np.bool_(True)], TypeError, "starts must hold ints"),
     ([1.0], TypeError, "starts must hold ints; got float 1.0"),

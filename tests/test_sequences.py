@@ -1,5 +1,6 @@
 """Sequence and the operators on it: references, copies, dtypes by name, positions, and what is refused."""
 
+import array
 import collections.abc
 import itertools
 
@@ -256,6 +257,7 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4)
         ({"split": np.array(2), "keepdims": 0}, [(2, 4), (1, 4)]),
         ({"split": [3, 0, 1], "axis": 1, "keepdims": 0}, [(3, 3), (3, 0), (3, 1)]),
         ({"split": np.array([1, 2], np.int32)}, [(1, 4), (2, 4)]),
+        ({"split": array.array("l", [1, 2])}, [(1, 4), (2, 4)]),
     ],
 )
 def test_split_to_sequence(arguments, shapes, xp):

@@ -1,5 +1,6 @@
 """The sequence operators on views. Sequences hold references, so only SplitToSequence and Concat make new views."""
 
+from collections import abc
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def split_to_sequence(
 
 def _sizes(split: Ints | int | None) -> tuple[tuple[int, ...] | None, int]:
     """Return the sizes, if they are given one by one, and the size of every part, if they are not."""
-    if isinstance(split, (list, tuple, range)) or (is_array(split) and len(split.shape)):
+    if isinstance(split, abc.Sequence) or (is_array(split) and len(split.shape)):
         return integers(split, "split"), 0
     return None, 1 if split is None else single_integer(split, "split")
 

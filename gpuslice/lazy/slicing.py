@@ -9,6 +9,8 @@ from gpuslice.engine import Consecutive, Joined, Lazy, View, check_parts_fit, de
 from gpuslice.libraries import Array
 from gpuslice.sequence import Item
 
+# No library has arrays with more axes: NumPy's limit is 64. The rules compare with the rank.
+_MOST_AXES = 1000
 # Slices and splits of arrays of one shape are often repeated.
 _slice_region = bounded_cache(8)(rules.slice_region)
 _split_regions = bounded_cache(8)(rules.split_regions)
@@ -45,10 +47,10 @@ def slice_10(
     """Return the output of Slice-10, -11, -13, or of DynamicSlice-1, which has no steps."""
     # First, since reading an argument may run code that gives the array another shape.
     bounds = (
-        integers(starts, "starts"),
-        integers(ends, "ends"),
-        None if axes is None else integers(axes, "axes"),
-        None if steps is None else integers(steps, "steps"),
+        integers(starts, "starts", _MOST_AXES),
+        integers(ends, "ends", _MOST_AXES),
+        None if axes is None else integers(axes, "axes", _MOST_AXES),
+        None if steps is None else integers(steps, "steps", _MOST_AXES),
     )
     tensor = as_lazy(data)
     return [_part(tensor, _slice_region(tensor.shape, *bounds))]
