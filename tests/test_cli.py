@@ -211,7 +211,7 @@ BAD = [
     ("run lost.onnx -o out.npz", "lost.onnx: cannot be read; "),
     ("run clash.onnx -i x=narrow.npy -i seq=x.npy -o out.npz", "two outputs would have the name 'longer_0' in the file"),
     ("run x.npy -o out.npz", "x.npy: not an ONNX model"),
-    ("run relu.onnx -o out.npz", "model has nodes that gpuslice cannot run: Relu (node odd): not a supported operator; supported are"),
+    ("run relu.onnx -o out.npz", "model has nodes that gpuslice cannot run: Relu: 1 node, 'odd'. Supported are"),
     ("run model.onnx -o out.npz", "input 'x', 'seq' was not given"),
     ("run model.onnx -i z=x.npy -o out.npz", "the model has no input 'z'; it has x, seq"),
     ("run model.onnx -i x=x.npy -i seq= -o out.npz", "input 'x' must have shape (n, 3, 2); got (2, 3, 4)"),

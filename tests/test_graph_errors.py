@@ -5,7 +5,7 @@ import pytest
 from helpers import model, node, sequence_info, tensor_info
 from onnx import TensorProto, TypeProto, helper
 
-from gpuslice.onnx import Graph
+from gpuslice.onnx import Graph, unsupported
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 BAD_RUNS = [
@@ -31,16 +31,18 @@ def test_inputs_must_be_as_declared(inputs, error, message):
 
 BAD_MODELS = [
     (
-        [node("Relu", ["x"], ["a"], name="r"), node("Foo", ["a"], ["y"])],
+        [node("Relu", ["x"], ["a"], name="r"), node("Foo", ["a"], ["b"]), node("Relu", ["b"], ["y"], name="s")],
         18,
-        "cannot run: Relu (node r): not a supported operator",
+        "cannot run: Relu: 2 nodes, first 'r'; Foo: 1 node, '#1'. Supported are Slice, DynamicSlice, Split, ",
     ),
     (
-        [node("Relu", ["x"], ["a"], name="r"), node("Foo", ["a"], ["y"])],
+        [node("Relu", ["x"], ["a"]), node("Relu", ["a"], domain="com.x")],
         18,
-        "; Foo (node #1): not a supported operator",
+        "Relu: 1 node, '#0'; Relu: 1 node, '#1' (domain must be '' or 'ai.onnx'; got 'com.x'). ",
     ),
-    ([node("SequenceLength", ["x"])], 9, "SequenceLength (node #0): needs opset 11 or newer; got opset 9"),
+    ([node(f"Op{i}", ["x"], [f"y{i}"]) for i in range(12)], 18, "Op9: 1 node, '#9'; and 2 other operators. Supported"),
+    ([node("Foo", ["x"])], 18, "parts(model) returns the parts that can run (command line: gpuslice run --part N)"),
+    ([node("SequenceLength", ["x"])], 9, "SequenceLength: 1 node, '#0' (needs opset 11 or newer; got opset 9)"),
     (
         [node("Identity", ["z"])],
         18,
@@ -76,6 +78,12 @@ def test_bad_models_are_refused_before_anything_runs(nodes, opset, message):
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - the message is compared
         Graph(model(nodes, ["x"], ["y"], opset=opset))
     assert message in str(raised.value)
+
+
+def test_an_operator_that_the_model_defines_itself_is_not_ours():
+    own = model([node("Slice", ["x"], ["y"])], ["x"], ["y"])
+    own.functions.append(helper.make_function("", "Slice", ["x"], ["y"], [node("Neg", ["x"])], own.opset_import))
+    assert unsupported(own) == ["Slice: 1 node, '#0' (the model defines it as a function)"]
 
 
 def test_a_graph_takes_a_model_and_a_mapping():

@@ -9,7 +9,8 @@ from gpuslice.onnx.backend import Backend
 from gpuslice.onnx.graph import Graph
 from gpuslice.onnx.model import load_model, unsupported
 from gpuslice.onnx.node import run_node
+from gpuslice.onnx.parts import parts
 from gpuslice.onnx.reference import reference_ops
 from gpuslice.versions import VERSIONS
 
-__all__ = ["VERSIONS", "Backend", "Graph", "load_model", "reference_ops", "run_node", "unsupported"]
+__all__ = ["VERSIONS", "Backend", "Graph", "load_model", "parts", "reference_ops", "run_node", "unsupported"]

@@ -13,8 +13,8 @@ from gpuslice.errors import error_prefix
 from gpuslice.onnx.constants import constant_value, first_foreign, placed, tensor_value
 from gpuslice.onnx.declared import Declared
 from gpuslice.onnx.evaluate import finish
-from gpuslice.onnx.graph_node import GraphNode
-from gpuslice.onnx.model import opset_of, unsupported
+from gpuslice.onnx.graph_node import GraphNode, check_names
+from gpuslice.onnx.model import check_model, check_supported, name_of, opset_of
 
 # Called with the names of node, operator and output, and the value.
 Observer: TypeAlias = abc.Callable[[str, str, str, Any], None]
@@ -40,7 +40,7 @@ class Graph:
     Raises
     ------
     ValueError
-        The model has operators that are not supported (the message lists all of them), attributes or inputs that a
+        The model has operators that are not supported (the message counts them), attributes or inputs that a
         version does not allow, or names that are used before they have a value.
     TypeError
         ``model`` is not a ModelProto.
@@ -51,11 +51,8 @@ class Graph:
     outputs: dict[str, Declared]
 
     def __init__(self, model: ModelProto) -> None:
-        if not isinstance(model, ModelProto):
-            raise TypeError(f"model must be an onnx.ModelProto; got {type(model).__name__}")
-        problems = unsupported(model)
-        if problems:
-            raise ValueError("model has nodes that gpuslice cannot run: " + "; ".join(problems))
+        check_model(model)
+        check_supported(model)
         graph = model.graph
         self.declared = _by_name("input", ((entry.name, Declared.of(entry)) for entry in graph.input))
         self._constants = _by_name("initializer", ((tensor.name, tensor_value(tensor)) for tensor in graph.initializer))
@@ -102,9 +99,9 @@ class Graph:
     def _read_nodes(self, nodes: abc.Iterable[NodeProto], opset: int) -> None:
         known = {*self.declared, *self._constants}
         for position, node in enumerate(nodes):
-            name = node.name or f"#{position}"
+            name = name_of(node, position)
             with error_prefix(f"{node.op_type} (node {name})"):
-                _check_names(node, known)
+                check_names(node, known)
                 if node.op_type == "Constant":
                     self._constants[node.output[0]] = constant_value(node, opset)
             if node.op_type != "Constant":
@@ -151,17 +148,6 @@ class Graph:
             for name, array in self._constants.items()
         }
         return constants | given
-
-
-def _check_names(node: NodeProto, known: set[str]) -> None:
-    """Raise ValueError for inputs without a value and outputs that already have one; add the outputs to ``known``."""
-    for name in node.input:
-        if name and name not in known:
-            raise ValueError(f"input {name!r} is not a graph input, an initializer or the output of an earlier node")
-    for name in filter(None, node.output):
-        if name in known:
-            raise ValueError(f"output {name!r} already has a value")
-        known.add(name)
 
 
 def _by_name(kind: str, entries: abc.Iterable[tuple[str, T]]) -> dict[str, T]:

@@ -66,6 +66,17 @@ class GraphNode:
             return apply(self.version, inputs, self.attributes, len(self.outputs))
 
 
+def check_names(node: NodeProto, known: set[str]) -> None:
+    """Raise ValueError for inputs without a value and outputs that already have one; add the outputs to ``known``."""
+    for name in node.input:
+        if name and name not in known:
+            raise ValueError(f"input {name!r} is not a graph input, an initializer or the output of an earlier node")
+    for name in filter(None, node.output):
+        if name in known:
+            raise ValueError(f"output {name!r} already has a value")
+        known.add(name)
+
+
 def _checked(node: GraphNode, attributes: dict[str, Any]) -> dict[str, Any]:
     if node.version is None:
         if len(node.inputs) != 1 or len(node.outputs) != 1 or attributes:

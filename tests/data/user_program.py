@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, helper
 
 import gpuslice as gs
-from gpuslice.onnx import Backend, Graph, load_model, reference_ops, run_node, unsupported
+from gpuslice.onnx import Backend, Graph, load_model, parts, reference_ops, run_node, unsupported
 
 x: NDArray[np.float32] = np.zeros((2, 3), np.float32)
 bounds: NDArray[np.int64] = np.zeros(1, np.int64)
@@ -49,6 +49,7 @@ assert_type(run_node(node, [x], opset=1), list[Any])
 
 def run(model: ModelProto) -> tuple[Any, ...]:
     assert_type(unsupported(model), list[str])
+    assert_type(parts(model), list[ModelProto])
     assert_type(Graph(model).run({"x": x}), dict[str, Any])
     return Backend.prepare(model).run([x])
 
