@@ -20,11 +20,11 @@ def test_backend_protocol():
     assert Backend.is_compatible(mirror)
     assert not Backend.is_compatible(model([node("Relu", ["x"])], ["x"], ["y"]))
     assert not Backend.is_compatible(helper.make_model(mirror.graph, opset_imports=[helper.make_opsetid("other", 1)]))
-    with pytest.raises(TypeError, match="inputs must be a sequence or a mapping of arrays"):
+    with pytest.raises(TypeError, match="inputs must be a list, tuple or mapping of values; got ndarray"):
         Backend.run_model(mirror, X)
     assert Backend.supports_device("CPU")
     assert not Backend.supports_device("TPU")
-    with pytest.raises(ValueError, match="device must be one of CPU, CUDA; got 'TPU'"):
+    with pytest.raises(ValueError, match="device must be one of CPU, CUDA, or with a number as in CUDA:1; got 'TPU'"):
         Backend.prepare(mirror, "TPU")
     with pytest.raises(ValueError, match="inputs must be at most 1, the number of the model; got 2"):
         Backend.run_model(mirror, [X, X])

@@ -93,16 +93,12 @@ def test_a_graph_takes_a_model_and_a_mapping():
         Graph(model([node("Identity", ["x"])], ["x"], ["y"])).run([X])
 
 
-def test_duplicates_and_broken_tensors_are_refused():
-    for field, kind in (("input", "input"), ("output", "output"), ("initializer", "initializer")):
+def test_duplicates_are_refused():
+    for field, kind in (("input", "input"), ("initializer", "initializer")):
         twice = model([node("Identity", ["x"])], ["x"], ["y"], {"w": X})
         getattr(twice.graph, field).append(getattr(twice.graph, field)[0])
         with pytest.raises(ValueError, match=f"graph has two {kind}s"):
             Graph(twice)
-    broken = model([node("Identity", ["x"])], ["x"], ["y"], {"w": X})
-    broken.graph.initializer[0].data_type = 999
-    with pytest.raises(ValueError, match="tensor 'w' cannot be read: KeyError"):
-        Graph(broken)
 
 
 def test_outputs_must_be_of_the_declared_type():

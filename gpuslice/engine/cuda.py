@@ -89,9 +89,10 @@ def devices() -> list[str]:
     return [str(cupy.cuda.runtime.getDeviceProperties(i)["name"].decode()) for i in range(count)]
 
 
-def from_host(array: Array) -> Array:
-    """Return a copy of a NumPy array on the current device."""
-    return cupy.asarray(array)
+def from_host(array: Array, device: int | None = None) -> Array:
+    """Return a copy of a NumPy array on a device, by default the current one."""
+    with cupy.cuda.Device(device):
+        return cupy.asarray(array)
 
 
 def to_host(array: Array) -> Array:
@@ -99,9 +100,9 @@ def to_host(array: Array) -> Array:
     return cupy.asnumpy(array) if isinstance(array, cupy.ndarray) else array
 
 
-def synchronize() -> None:
-    """Wait until the current device has finished all its work."""
-    cupy.cuda.Device().synchronize()
+def synchronize(device: int | None = None) -> None:
+    """Wait until a device, by default the current one, has finished all its work."""
+    cupy.cuda.Device(device).synchronize()
 
 
 class _Buffer(threading.local):

@@ -7,7 +7,8 @@ except ImportError as _error:
 
 from gpuslice.onnx.backend import Backend
 from gpuslice.onnx.graph import Graph
-from gpuslice.onnx.model import load_model, unsupported
+from gpuslice.onnx.load import load_model
+from gpuslice.onnx.model import unsupported
 from gpuslice.onnx.node import run_node
 from gpuslice.onnx.parts import parts
 from gpuslice.onnx.reference import reference_ops

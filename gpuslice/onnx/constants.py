@@ -4,16 +4,19 @@ from collections import abc
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto
 
 from gpuslice.dtypes import dtype_name
 from gpuslice.engine import View
 from gpuslice.libraries import NUMPY, Array
+from gpuslice.onnx.node import attribute_type, attribute_value
+from gpuslice.onnx.tensors import sparse_value, tensor_value, text
 from gpuslice.sequence import Sequence
 
 # Attribute -> its kind, its dtype, and the first opset that has it.
 _VALUES: dict[str, tuple[int, Any, int]] = {
     "value": (AttributeProto.TENSOR, None, 1),
+    "sparse_value": (AttributeProto.SPARSE_TENSOR, None, 11),
     "value_int": (AttributeProto.INT, np.int64, 12),
     "value_ints": (AttributeProto.INTS, np.int64, 12),
     "value_float": (AttributeProto.FLOAT, np.float32, 12),
@@ -29,8 +32,8 @@ def constant_value(node: NodeProto, opset: int) -> Array:
     Raises
     ------
     ValueError
-        The node has inputs, or not exactly one attribute and one output; the value is sparse; or the attribute has
-        another kind than its name says.
+        The node has inputs, or not exactly one attribute and one output; the attribute has another kind than its name
+        says; or its value cannot be read.
     """
     if len(node.attribute) != 1 or len(node.output) != 1 or any(node.input):
         raise ValueError("must have exactly one attribute, its value, one output and no inputs")
@@ -41,23 +44,17 @@ def constant_value(node: NodeProto, opset: int) -> Array:
             f"attribute {attribute.name} is not supported at opset {opset}; allowed are {', '.join(known)}"
         )
     kind, dtype, _ = known[attribute.name]
-    if attribute.type != kind:
-        given = AttributeProto.AttributeType.Name(attribute.type)
+    given = AttributeProto.AttributeType.Name(attribute_type(attribute))
+    if given != AttributeProto.AttributeType.Name(kind):
         raise ValueError(f"attribute {attribute.name} must be {AttributeProto.AttributeType.Name(kind)}; got {given}")
+    value = attribute_value(attribute)
     if kind == AttributeProto.TENSOR:
-        return tensor_value(attribute.t)
-    value = helper.get_attribute_value(attribute)
+        return tensor_value(value)
+    if kind == AttributeProto.SPARSE_TENSOR:
+        return sparse_value(value)
     if dtype is np.object_:
-        value = value.decode() if isinstance(value, bytes) else [item.decode() for item in value]
+        value = text(value) if isinstance(value, bytes) else list(map(text, value))
     return np.asarray(value, dtype=dtype)
-
-
-def tensor_value(tensor: TensorProto) -> Array:
-    """Return a TensorProto as a NumPy array; raise ValueError if it cannot be read."""
-    try:
-        return numpy_helper.to_array(tensor)
-    except Exception as error:  # an unknown type is a KeyError, lost external data a ValidationError
-        raise ValueError(f"tensor {tensor.name!r} cannot be read: {type(error).__name__}: {error}") from error
 
 
 def first_foreign(values: abc.Iterable[Any]) -> View | None:

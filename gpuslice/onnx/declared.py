@@ -3,12 +3,22 @@
 from dataclasses import dataclass
 from typing import Any
 
-from onnx import TypeProto, ValueInfoProto
+import numpy as np
+from onnx import TensorShapeProto, TypeProto, ValueInfoProto
 
-from gpuslice.dtypes import dtype_name
+from gpuslice.dtypes import FLOATS, INTEGERS, dtype_name
 from gpuslice.engine import View
+from gpuslice.errors import error_prefix
+from gpuslice.libraries import Array
 from gpuslice.onnx.types import check_text, name_of_elem_type
 from gpuslice.sequence import Sequence, as_sequence
+
+# By the type of a Python number: the element type if none is declared, and those that it may become.
+_SCALARS: dict[type, tuple[str, frozenset[str]]] = {
+    bool: ("bool", frozenset({"bool"})),
+    int: ("int64", INTEGERS | FLOATS | {"bfloat16"}),
+    float: ("float32", FLOATS | {"bfloat16"}),
+}
 
 
 @dataclass(frozen=True)
@@ -21,8 +31,8 @@ class Declared:
     dtype : str
         ONNX name; "" if the model does not declare it.
     shape : tuple of (int, str or None), or None
-        Of the tensor, or of each item of the sequence. A dimension is str if it is a symbol, None if it is unknown; the
-        shape is None if the rank is unknown.
+        Of the tensor, or of each item of the sequence. A dimension is str if it is a symbol, None if it is unknown,
+        which some exporters write as -1; the shape is None if the rank is unknown.
     """
 
     is_sequence: bool
@@ -31,13 +41,22 @@ class Declared:
 
     @classmethod
     def of(cls, entry: ValueInfoProto) -> "Declared":
-        """Return a declaration; raise ValueError if it is neither a tensor nor a sequence of tensors."""
+        """Return a declaration.
+
+        Raises
+        ------
+        ValueError
+            It is neither a tensor nor a sequence of tensors.
+        TypeError
+            The element type is unknown.
+        """
         kind = entry.type.WhichOneof("value")
         tensor = entry.type.sequence_type.elem_type if kind == "sequence_type" else entry.type
         inner = tensor.WhichOneof("value")
         if kind is not None and inner != "tensor_type":
             raise ValueError(f"{entry.name!r} must be a tensor or a sequence of tensors; got {inner}")
-        return cls(kind == "sequence_type", *_tensor(tensor.tensor_type))
+        with error_prefix(repr(entry.name)):
+            return cls(kind == "sequence_type", *_tensor(tensor.tensor_type))
 
     def check(self, value: Any, name: str) -> Any:
         """Return a value that matches, as a `View` or a `Sequence` of them.
@@ -50,6 +69,7 @@ class Declared:
             It has another shape.
         """
         if not self.is_sequence:
+            value = self._scalar(value, name) if type(value) in _SCALARS else value
             return self._check_tensor(View.of(value, f"input {name!r}"), name)
         sequence = as_sequence(value, self.dtype or "float32", argument=f"input {name!r}")
         if self.dtype and sequence.dtype != self.dtype:
@@ -62,6 +82,17 @@ class Declared:
         if self.dtype and (given != self.dtype or isinstance(value, Sequence) != self.is_sequence):
             kinds = ["a sequence of " * sequence for sequence in (self.is_sequence, isinstance(value, Sequence))]
             raise TypeError(f"output {name!r} is declared as {kinds[0]}{self.dtype}; got {kinds[1]}{given}")
+
+    def _scalar(self, value: Any, name: str) -> Array:
+        """Return a Python number as a 0-d array of the declared type."""
+        default, allowed = _SCALARS[type(value)]
+        dtype = self.dtype or default
+        if dtype not in allowed:
+            raise TypeError(f"input {name!r} must have dtype {dtype}; got {type(value).__name__}")
+        try:
+            return np.asarray(value, np.dtype(dtype))
+        except OverflowError:
+            raise ValueError(f"input {name!r} must be a number of {dtype}; got {value}") from None
 
     def _check_tensor(self, view: View, name: str) -> View:
         given = dtype_name(view.dtype)
@@ -78,8 +109,13 @@ def _tensor(tensor: TypeProto.Tensor) -> tuple[str, tuple[int | str | None, ...]
     dtype = name_of_elem_type(tensor.elem_type) if tensor.elem_type else ""
     if not tensor.HasField("shape"):
         return dtype, None
-    dims = ((d.dim_value if d.HasField("dim_value") else d.dim_param or None) for d in tensor.shape.dim)
-    return dtype, tuple(dims)
+    return dtype, tuple(map(_dim, tensor.shape.dim))
+
+
+def _dim(dim: TensorShapeProto.Dimension) -> int | str | None:
+    if dim.HasField("dim_value"):
+        return int(dim.dim_value) if dim.dim_value >= 0 else None
+    return dim.dim_param or None
 
 
 def _fits(shape: tuple[int, ...], declared: tuple[int | str | None, ...]) -> bool:

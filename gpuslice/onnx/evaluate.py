@@ -1,5 +1,6 @@
 """Runs one operator version: checks inputs and attributes against the table of versions, then calls its function."""
 
+import reprlib
 from collections import abc
 from typing import Any, TypeAlias
 
@@ -14,6 +15,8 @@ from gpuslice.sequence import Item, Sequence, as_sequence
 from gpuslice.versions import Attribute, Input, Version
 
 Value: TypeAlias = Item | Sequence[Any]
+
+_LAZY = frozenset((View, Joined))
 
 
 def evaluate(
@@ -64,9 +67,8 @@ def check_attributes(version: Version, attributes: abc.Mapping[str, Any]) -> dic
         kind = allowed[name].kind
         ints = value if isinstance(value, (list, tuple)) else [value]
         if isinstance(value, (list, tuple)) != (kind == "ints") or any(type(number) is not int for number in ints):
-            raise ValueError(
-                f"attribute {name} must be {'a list of ints' if kind == 'ints' else 'an int'}; got {value!r}"
-            )
+            wanted = "a list of ints" if kind == "ints" else "an int"
+            raise ValueError(f"attribute {name} must be {wanted}; got {reprlib.repr(value)}")
         checked[name] = name_of_elem_type(value) if kind == "type" else value
     for attribute in version.attributes:
         if attribute.required and attribute.name not in attributes:
@@ -103,18 +105,23 @@ def finish(values: abc.Sequence[Value | None]) -> list[Any]:
         return dense(lazy)
     lazy = []
     for value in values:
-        items = value if isinstance(value, Sequence) else [value]
-        lazy += [item for item in items if isinstance(item, (View, Joined))]
+        if isinstance(value, (View, Joined)):
+            lazy.append(value)
+        elif isinstance(value, Sequence) and _holds_lazy(value):
+            lazy += [item for item in value if type(item) in _LAZY]
     arrays = iter(dense(lazy))
 
     def finished(value: Any) -> Any:
-        if isinstance(value, (View, Joined)):
-            return next(arrays)
         if isinstance(value, Sequence):
-            return Sequence.of_items([finished(item) for item in value], value.dtype)
-        return value
+            copied = _holds_lazy(value)
+            return Sequence.of_items([finished(item) for item in value], value.dtype) if copied else value
+        return next(arrays) if type(value) in _LAZY else value
 
     return [finished(value) for value in values]
+
+
+def _holds_lazy(sequence: Sequence[Any]) -> bool:
+    return not _LAZY.isdisjoint(map(type, sequence))
 
 
 def _checked(version: Version, position: int, value: Any, bound: dict[str, tuple[str, str]]) -> Any:

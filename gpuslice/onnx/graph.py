@@ -10,11 +10,12 @@ from onnx import ModelProto, NodeProto
 
 from gpuslice.engine import View
 from gpuslice.errors import error_prefix
-from gpuslice.onnx.constants import constant_value, first_foreign, placed, tensor_value
+from gpuslice.onnx.constants import constant_value, first_foreign, placed
 from gpuslice.onnx.declared import Declared
 from gpuslice.onnx.evaluate import finish
 from gpuslice.onnx.graph_node import GraphNode, check_names
 from gpuslice.onnx.model import check_model, check_supported, name_of, opset_of
+from gpuslice.onnx.tensors import sparse_value, tensor_value
 
 # Called with the names of node, operator and output, and the value.
 Observer: TypeAlias = abc.Callable[[str, str, str, Any], None]
@@ -55,12 +56,17 @@ class Graph:
         check_supported(model)
         graph = model.graph
         self.declared = _by_name("input", ((entry.name, Declared.of(entry)) for entry in graph.input))
-        self._constants = _by_name("initializer", ((tensor.name, tensor_value(tensor)) for tensor in graph.initializer))
+        dense = [(tensor.name, tensor_value(tensor)) for tensor in graph.initializer]
+        sparse = [(tensor.values.name, sparse_value(tensor)) for tensor in graph.sparse_initializer]
+        self._constants = _by_name("initializer", dense + sparse)
         self.inputs = {name: entry for name, entry in self.declared.items() if name not in self._constants}
-        self.outputs = _by_name("output", ((entry.name, Declared.of(entry)) for entry in graph.output))
+        # An output may be listed twice.
+        self._results = [(entry.name, Declared.of(entry)) for entry in graph.output]
+        self.outputs = dict(self._results)
         self._nodes: list[GraphNode] = []
         self._read_nodes(graph.node, opset_of(model))
         self._moved = self._names_moved()
+        self._unread = self._names_unread()
 
     def run(self, inputs: abc.Mapping[str, Any], *, observe: Observer | None = None) -> dict[str, Any]:
         """Run the graph.
@@ -68,7 +74,8 @@ class Graph:
         Parameters
         ----------
         inputs : mapping of str to array or sequence of arrays
-            Arrays of any library. An input that has an initializer may be omitted.
+            Arrays of any library. A Python number is a tensor without axes, of the declared type. An input that has an
+            initializer may be omitted.
         observe : callable, optional
             Called as ``observe(node, operator, output, value)`` for each output of each node, before anything is
             copied. ``value`` has a shape, dtype and device, or is a sequence of such values.
@@ -84,17 +91,32 @@ class Graph:
         ValueError, TypeError, IndexError
             Inputs are missing, unknown, or not as the model declares them, or the operator of a node raises.
         """
+        return dict(self.run_in_order(inputs, observe=observe))
+
+    def run_in_order(self, inputs: abc.Mapping[str, Any], *, observe: Observer | None = None) -> list[tuple[str, Any]]:
+        """Return what `run` does as pairs in the model's order. An output that it lists twice is there twice."""
+        if observe is not None and not callable(observe):
+            raise TypeError(f"observe must be callable or None; got {type(observe).__name__}")
         values = self._bind(inputs)
-        for node in self._nodes:
-            results = node.run([self._input(node, i, name, values, inputs) for i, name in enumerate(node.inputs)])
-            for name, result in zip(node.outputs, results, strict=True):
-                if name:
-                    values[name] = result
-                    if observe is not None:
-                        observe(node.name, node.operator, name, result)
-        for name, declared in self.outputs.items():
+        for node, unread in zip(self._nodes, self._unread, strict=True):
+            values |= self._run_node(node, values, inputs, observe)
+            for name in unread:
+                del values[name]
+        for name, declared in self._results:
             declared.check_output(values[name], name)
-        return dict(zip(self.outputs, finish([values[name] for name in self.outputs]), strict=True))
+        names = [name for name, _ in self._results]
+        return list(zip(names, finish([values[name] for name in names]), strict=True))
+
+    def _run_node(
+        self, node: GraphNode, values: abc.Mapping[str, Any], inputs: abc.Mapping[str, Any], observe: Observer | None
+    ) -> dict[str, Any]:
+        """Return the outputs of a node by name."""
+        results = node.run([self._input(node, i, name, values, inputs) for i, name in enumerate(node.inputs)])
+        named = {name: result for name, result in zip(node.outputs, results, strict=True) if name}
+        if observe is not None:
+            for name, result in named.items():
+                observe(node.name, node.operator, name, result)
+        return named
 
     def _read_nodes(self, nodes: abc.Iterable[NodeProto], opset: int) -> None:
         known = {*self.declared, *self._constants}
@@ -130,6 +152,15 @@ class Graph:
                 if (entry.kind != "index") if entry else not moved.isdisjoint(node.outputs):
                     moved.add(name)
         return moved
+
+    def _names_unread(self) -> list[list[str]]:
+        """Return for each node the values that nobody reads after it."""
+        read, unread = set(self.outputs), []
+        for node in reversed(self._nodes):
+            last = {name for name in (*node.inputs, *node.outputs) if name} - read
+            unread.append(list(last))
+            read |= last
+        return unread[::-1]
 
     def _bind(self, inputs: abc.Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of inputs and constants by name, as views."""

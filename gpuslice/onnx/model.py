@@ -1,7 +1,5 @@
-"""Models before they run: reading a file, the opset, and the nodes that cannot run."""
+"""Models before they run: the opset, and the nodes that cannot run."""
 
-import onnx
-from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto
 
 from gpuslice.onnx.node import DOMAINS, version_of
@@ -17,37 +15,6 @@ _MOST_SHOWN = 10
 
 class UnsupportedNodes(ValueError):
     """A model has nodes that `Graph` cannot run."""
-
-
-def load_model(path: str) -> ModelProto:
-    """Return the model in a file.
-
-    Parameters
-    ----------
-    path : str
-
-    Returns
-    -------
-    onnx.ModelProto
-
-    Raises
-    ------
-    OSError
-        The file does not exist or cannot be read.
-    ValueError
-        The file is not an ONNX model.
-    """
-    try:
-        model = onnx.load(path)
-    except OSError as error:
-        raise OSError(f"{path}: {error.strerror or error}") from None
-    except DecodeError:
-        raise ValueError(f"{path}: not an ONNX model") from None
-    except Exception as error:  # lost external data, among others
-        raise ValueError(f"{path}: cannot be read; {error}") from error
-    if not model.graph.node and not model.graph.output:
-        raise ValueError(f"{path}: not an ONNX model, or one without nodes")
-    return model
 
 
 def check_model(model: object) -> None:

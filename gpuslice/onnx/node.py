@@ -1,17 +1,37 @@
 """run_node: one NodeProto on arrays."""
 
+import operator
 from collections import abc
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from onnx import AttributeProto, NodeProto, helper
+from google.protobuf.message import DecodeError, EncodeError, Message
+from onnx import AttributeProto, NodeProto
 
 from gpuslice.errors import error_prefix
 from gpuslice.onnx.evaluate import apply, check_attributes, check_input_count, check_outputs, finish
 from gpuslice.versions import Version, find_version
 
 DOMAINS = ("", "ai.onnx")
+
+# The field of AttributeProto that holds a value, by its type.
+_FIELDS: dict[int, str] = {
+    AttributeProto.FLOAT: "f",
+    AttributeProto.INT: "i",
+    AttributeProto.STRING: "s",
+    AttributeProto.TENSOR: "t",
+    AttributeProto.GRAPH: "g",
+    AttributeProto.SPARSE_TENSOR: "sparse_tensor",
+    AttributeProto.TYPE_PROTO: "tp",
+    AttributeProto.FLOATS: "floats",
+    AttributeProto.INTS: "ints",
+    AttributeProto.STRINGS: "strings",
+    AttributeProto.TENSORS: "tensors",
+    AttributeProto.GRAPHS: "graphs",
+    AttributeProto.SPARSE_TENSORS: "sparse_tensors",
+    AttributeProto.TYPE_PROTOS: "type_protos",
+}
 
 
 def run_node(node: NodeProto, inputs: abc.Sequence[Any], *, opset: int) -> list[Any]:
@@ -35,20 +55,24 @@ def run_node(node: NodeProto, inputs: abc.Sequence[Any], *, opset: int) -> list[
     Raises
     ------
     TypeError
-        An element type is not in the version's list, or inputs that share a type variable have several types.
+        ``node`` is not a NodeProto. An element type is not in the version's list, or inputs that share a type variable
+        have several types.
     IndexError
         A position is out of range or not one value.
     ValueError
         Any other argument that the text does not allow: bounds, axes, lengths, sizes; missing or extra inputs,
-        attributes or outputs; an unknown operator or domain.
+        attributes or outputs; an unknown operator or domain; an opset below 1.
 
     Notes
     -----
     Source: the ONNX operator texts, each version by its own.
     """
-    if isinstance(opset, bool) or not isinstance(opset, int):
-        raise ValueError(f"{node.op_type}: opset must be an int of at least 1; got {opset!r}")
-    read = _read(node.SerializeToString(), opset)
+    check_node(node)
+    opset = check_opset(node, opset)
+    try:
+        read = _read(node.SerializeToString(), opset)
+    except (DecodeError, EncodeError) as error:  # too large or too deep for a protobuf
+        raise ValueError(f"{node.op_type}: node cannot be read: {error}") from None
     with error_prefix(read.version.name):
         values = _match_inputs(read.inputs, inputs)
         check_input_count(read.version, [value is not None for value in values])
@@ -77,10 +101,25 @@ def _read(serialized: bytes, opset: int) -> _Read:
     return _Read(version, attributes, tuple(node.input), tuple(node.output))
 
 
+def check_node(node: object) -> None:
+    """Raise TypeError if an object is not a NodeProto."""
+    if not isinstance(node, NodeProto):
+        raise TypeError(f"node must be an onnx.NodeProto; got {type(node).__name__}")
+
+
+def check_opset(node: NodeProto, opset: object) -> int:
+    """Return an opset as a Python int; raise ValueError if it is not an int of at least 1."""
+    try:
+        number = 0 if isinstance(opset, bool) else operator.index(opset)  # type: ignore[arg-type]
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ValueError(f"{node.op_type}: opset must be an int of at least 1; got {opset!r}")
+    return number
+
+
 def version_of(node: NodeProto, opset: int) -> Version:
     """Return the version of a node's operator in an opset; raise ValueError if there is none."""
-    if opset < 1:
-        raise ValueError(f"{node.op_type}: opset must be an int of at least 1; got {opset!r}")
     if node.domain not in DOMAINS:
         raise ValueError(f"{node.op_type}: domain must be '' or 'ai.onnx'; got {node.domain!r}")
     return find_version(node.op_type, opset)
@@ -92,7 +131,7 @@ def read_attributes(node: NodeProto) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        An attribute is given twice, or refers to an attribute of a function.
+        An attribute is given twice, refers to an attribute of a function, or has values of several types.
     """
     attributes: dict[str, Any] = {}
     for attribute in node.attribute:
@@ -100,11 +139,31 @@ def read_attributes(node: NodeProto) -> dict[str, Any]:
             raise ValueError(f"attribute {attribute.name} must be given once; got it twice")
         if attribute.ref_attr_name:
             raise ValueError(f"attribute {attribute.name} must have a value; it refers to {attribute.ref_attr_name!r}")
-        # An empty list may have no type, since no field is set that shows it.
-        untyped = attribute.type == AttributeProto.UNDEFINED
-        value = list(attribute.ints) if untyped else helper.get_attribute_value(attribute)
-        attributes[attribute.name] = list(value) if attribute.type == AttributeProto.INTS else value
+        attributes[attribute.name] = attribute_value(attribute)
     return attributes
+
+
+def attribute_type(attribute: AttributeProto) -> int:
+    """Return the type of an attribute. Models of IR version 1 do not say it, and the field with the value shows it.
+
+    Raises
+    ------
+    ValueError
+        Several fields have a value, or one that is not of the type.
+    """
+    fields = [entry.name for entry, _ in attribute.ListFields() if entry.name in _FIELDS.values()]
+    # An empty list shows no field, and the attributes of these operators that may be empty hold ints.
+    kind = attribute.type or next((kind for kind, name in _FIELDS.items() if name in fields), AttributeProto.INTS)
+    if any(name != _FIELDS[kind] for name in fields):
+        given = AttributeProto.AttributeType.Name(kind)
+        raise ValueError(f"attribute {attribute.name} of type {given} must have one value; it has {', '.join(fields)}")
+    return int(kind)
+
+
+def attribute_value(attribute: AttributeProto) -> Any:
+    """Return the value of an attribute: ints, floats and bytes as Python's, others as protobufs."""
+    value = getattr(attribute, _FIELDS[attribute_type(attribute)])
+    return value if isinstance(value, (int, float, bytes, Message)) else list(value)
 
 
 def _match_inputs(names: abc.Sequence[str], inputs: abc.Sequence[Any]) -> list[Any]:
