@@ -1,9 +1,10 @@
-"""ONNX's own tests: those of these operators alone on Backend, all that touch them on onnx.reference with ours."""
+"""ONNX's own tests: those of these operators alone on Backend, on both devices, and all that touch them on onnx.reference."""
 
 import warnings
 
 import onnx.backend.base
 import onnx.backend.test
+import pytest
 from onnx.backend.test.loader import load_model_tests
 from onnx.reference import ReferenceEvaluator
 
@@ -61,20 +62,20 @@ TOUCHED = {name: model for name, model in CASES if not FAMILY.isdisjoint(operato
 OURS = [name for name, model in TOUCHED.items() if not model.functions and not unsupported(model)]
 
 
-class CpuBackend(Backend):
-    """Backend on the CPU only: looking for CuPy for each of some thousand tests takes seconds."""
+class AnyBackend(Backend):
+    """Backend that does not look for a GPU, which would take seconds for some thousand tests. The gpu mark does that."""
 
     @classmethod
     def supports_device(cls, device):
-        return device == "CPU"
+        return True
 
 
-def collect(backend, names):
+def collect(backend, names, device="cpu"):
     """Return the unittest classes of some tests, without the thousands of others, which would count as skipped."""
     tests = onnx.backend.test.BackendTest(backend, __name__)
     for name in FAILING:
-        tests.xfail(f"^{name}_cpu$")
-    wanted = {f"{name}_cpu" for name in names}
+        tests.xfail(f"^{name}_{device}$")
+    wanted = {f"{name}_{device}" for name in names}
     cases = {name: case for name, case in tests.test_cases.items() if case is not None}
     for case in cases.values():
         for name in [name for name in vars(case) if name.startswith("test_") and name not in wanted]:
@@ -82,7 +83,8 @@ def collect(backend, names):
     return cases
 
 
-globals().update({f"{name}OnBackend": case for name, case in collect(CpuBackend, OURS).items()})
+globals().update({f"{name}OnBackend": case for name, case in collect(AnyBackend, OURS).items()})
+globals().update({f"{name}OnCuda": pytest.mark.gpu(case) for name, case in collect(AnyBackend, OURS, "cuda").items()})
 globals().update({f"{name}OnReference": case for name, case in collect(ReferenceBackend, TOUCHED).items()})
 
 

@@ -103,25 +103,24 @@ def finish(values: abc.Sequence[Value | None]) -> list[Any]:
     lazy = [value for value in values if isinstance(value, (View, Joined))]
     if len(lazy) == len(values):
         return dense(lazy)
-    lazy = []
-    for value in values:
-        if isinstance(value, (View, Joined)):
-            lazy.append(value)
-        elif isinstance(value, Sequence) and _holds_lazy(value):
-            lazy += [item for item in value if type(item) in _LAZY]
-    arrays = iter(dense(lazy))
-
-    def finished(value: Any) -> Any:
-        if isinstance(value, Sequence):
-            copied = _holds_lazy(value)
-            return Sequence.of_items([finished(item) for item in value], value.dtype) if copied else value
-        return next(arrays) if type(value) in _LAZY else value
-
-    return [finished(value) for value in values]
+    waiting = [_lazy_items(value) for value in values]
+    arrays = iter(dense([item for items in waiting for item in items]))
+    return [_finished(value, arrays) if items else value for value, items in zip(values, waiting, strict=True)]
 
 
-def _holds_lazy(sequence: Sequence[Any]) -> bool:
-    return not _LAZY.isdisjoint(map(type, sequence))
+def _lazy_items(value: Value | None) -> list[Any]:
+    """Return what of a value has to be copied."""
+    if isinstance(value, Sequence):
+        # Most sequences have no views. This is the fastest way to see that.
+        return [] if _LAZY.isdisjoint(map(type, value)) else [item for item in value if type(item) in _LAZY]
+    return [value] if type(value) in _LAZY else []
+
+
+def _finished(value: Any, arrays: abc.Iterator[Any]) -> Any:
+    """Return a value with its views replaced by arrays."""
+    if isinstance(value, Sequence):
+        return Sequence.of_items([next(arrays) if type(item) in _LAZY else item for item in value], value.dtype)
+    return next(arrays)
 
 
 def _checked(version: Version, position: int, value: Any, bound: dict[str, tuple[str, str]]) -> Any:
