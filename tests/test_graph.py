@@ -1,10 +1,13 @@
 """Graph: values on their way through a model, constants and defaults, and one copy at the outputs."""
 
+import weakref
+
+import ml_dtypes
 import numpy as np
 import pytest
 from helpers import assert_same, chain, model, node, sequence_info, tensor_info
 from libraries import make
-from onnx import TensorProto, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
 import gpuslice as gs
 from gpuslice.onnx import Graph
@@ -165,3 +168,145 @@ def test_a_constant_that_the_library_cannot_hold_is_refused():
     )
     with pytest.raises(TypeError, match="constant 'w' of float16 cannot be an array of array_api_strict"):
         graph.run({"x": strict.asarray(X)})
+
+
+IMPORTS = [
+    [("", 7), ("", 18)],
+    [("", 18), ("", 7)],
+    [("", 7), ("ai.onnx", 18)],
+    [("ai.onnx", 18), ("other", 99), ("", 7)],
+]
+
+
+@pytest.mark.parametrize("imports", IMPORTS)
+def test_the_highest_opset_of_the_default_domain_binds(imports):
+    given = model([node("Split", ["x"], ["a", "b"], axis=2, num_outputs=2)], ["x"], ["a"])
+    del given.opset_import[:]
+    given.opset_import.extend(helper.make_opsetid(*entry) for entry in imports)
+    assert_same(Graph(given).run({"x": X})["a"], X[..., :2].copy())
+
+
+def test_a_model_of_ir_version_1_has_no_imports_and_no_types_of_attributes():
+    crop = NodeProto(op_type="Slice", input=["x"], output=["y"])
+    crop.attribute.extend([AttributeProto(name="starts", ints=[1, 0]), AttributeProto(name="ends", ints=[2, 2])])
+    halves = NodeProto(op_type="Split", input=["y"], output=["a", "b"], attribute=[AttributeProto(name="axis", i=1)])
+    constant = NodeProto(op_type="Constant", output=["c"])
+    constant.attribute.append(AttributeProto(name="value", t=numpy_helper.from_array(X[0])))
+    given = model([constant, crop, halves], ["x"], ["a", "c"])
+    given.ir_version = 1
+    del given.opset_import[:]
+    results = Graph(given).run({"x": X})
+    assert_same(results["a"], X[1:2, :1].copy())
+    assert_same(results["c"], X[0].copy())
+
+
+def test_text_keeps_every_byte():
+    words = [b"a\0", "\u00e9\0\0".encode(), b"", b"\0"]
+    expected = np.array([word.decode() for word in words], object)
+    tensor = TensorProto(name="w", data_type=TensorProto.STRING, dims=[4], string_data=words)
+    nodes = [
+        node("Constant", [], ["c"], value=tensor),
+        node("Constant", [], ["s"], value_strings=words),
+        node("Constant", [], ["one"], value_string=words[0]),
+        node("Slice", ["w", "start", "end"], ["part"]),
+    ]
+    names = ["w", "c", "s", "one", "part"]
+    given = model(
+        nodes, [], [tensor_info(name, None, TensorProto.STRING) for name in names], {"start": [-1], "end": [-9]}
+    )
+    given.graph.node[3].input.append("axis")
+    given.graph.node[3].input.append("start")
+    given.graph.initializer.append(numpy_helper.from_array(np.array([0]), "axis"))
+    given.graph.initializer.append(tensor)
+    results = Graph(given).run({})
+    for name in ("w", "c", "s"):
+        assert_same(results[name], expected)
+    assert results["one"].item() == "a\0"
+    assert_same(results["part"], expected[::-1].copy())
+
+
+SPARSE = {
+    "flat": (np.float32([5, 6]), [1, 5], [2, 3], [[0, 5, 0], [0, 0, 6]]),
+    "by axis": (np.float32([5, 6]), [[1, 0], [0, 2]], [2, 3], [[0, 0, 6], [5, 0, 0]]),
+    "nothing": (np.float32([]), [], [2, 1], [[0], [0]]),
+    "no items": (np.float32([]), np.zeros((0, 2)), [0, 3], np.zeros((0, 3))),
+    "one item": (np.float32([5]), [0], [], 5),
+    "one item without axes": (np.float32([5]), np.zeros((1, 0)), [], 5),
+    "bfloat16": (np.array([5], ml_dtypes.bfloat16), [1], [2], [0, 5]),
+    "text": (np.array(["a"], object), [1], [2], ["", "a"]),
+}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_constants_are_made_dense(name):
+    values, indices, dims, expected = SPARSE[name]
+    sparse = helper.make_sparse_tensor(
+        numpy_helper.from_array(values, "w"), numpy_helper.from_array(np.asarray(indices, np.int64)), dims
+    )
+    kind = helper.np_dtype_to_tensor_dtype(values.dtype)
+    nodes = [node("Constant", [], ["c"], sparse_value=sparse), node("Identity", ["w"], ["d"])]
+    given = model(nodes, [], [tensor_info("c", None, kind), tensor_info("d", dims, kind)])
+    given.graph.sparse_initializer.append(sparse)
+    for result in Graph(given).run({}).values():
+        assert_same(result, np.array(expected, values.dtype))
+
+
+@pytest.mark.parametrize("dim", [-1, -9])
+def test_a_negative_dimension_is_one_that_is_not_known(dim):
+    given = model([node("Identity", ["x"])], [tensor_info("x", [dim, 3, 0])], ["y"])
+    assert Graph(given).run({"x": X[:, :, :0]})["y"].shape == (2, 3, 0)
+    with pytest.raises(ValueError, match=r"input 'x' must have shape \(\?, 3, 0\); got \(2, 3, 4\)"):
+        Graph(given).run({"x": X})
+
+
+def test_an_output_may_be_listed_twice():
+    given = model([node("Identity", ["x"])], ["x"], ["y", "x", "y"])
+    assert list(Graph(given).run({"x": X})) == ["y", "x"]
+    assert [name for name, _ in Graph(given).run_in_order({"x": X})] == ["y", "x", "y"]
+
+
+NUMBERS = [
+    (3, TensorProto.INT8, np.array(3, np.int8)),
+    (3, TensorProto.UNDEFINED, np.array(3)),
+    (2, TensorProto.DOUBLE, np.array(2.0)),
+    (True, TensorProto.BOOL, np.array(True)),
+    (1.5, TensorProto.FLOAT, np.array(1.5, np.float32)),
+    (1.5, TensorProto.UNDEFINED, np.array(1.5, np.float32)),
+    (1.5, TensorProto.BFLOAT16, np.array(1.5, ml_dtypes.bfloat16)),
+    (300, TensorProto.UINT8, "input 'x' must be a number of uint8; got 300"),
+    (1.5, TensorProto.INT64, "input 'x' must have dtype int64; got float"),
+    (True, TensorProto.INT64, "input 'x' must have dtype int64; got bool"),
+    (1, TensorProto.BOOL, "input 'x' must have dtype bool; got int"),
+]
+
+
+@pytest.mark.parametrize(("number", "kind", "expected"), NUMBERS)
+def test_a_python_number_is_a_tensor_without_axes(number, kind, expected):
+    given = model([node("Identity", ["x"])], [tensor_info("x", [], kind)], [tensor_info("y", [], kind)])
+    if isinstance(expected, str):
+        with pytest.raises((TypeError, ValueError), match=expected):
+            Graph(given).run({"x": number})
+    else:
+        assert_same(Graph(given).run({"x": number})["y"], expected)
+
+
+def test_what_nobody_reads_any_more_is_dropped():
+    """A Split of a Concat reads a dense array, which only its parts hold."""
+    nodes = [
+        node("SequenceConstruct", ["x", "x"], ["s"]),
+        node("ConcatFromSequence", ["s"], ["joined"], axis=0),
+        node("SplitToSequence", ["joined"], ["parts"]),
+        node("SequenceLength", ["parts"], ["length"]),
+        node("Identity", ["x"], ["y"]),
+        node("Identity", ["y"], ["z"]),
+    ]
+    held, alive = [], {}
+
+    def observe(name, operator, output, value):
+        if output == "parts":
+            held.append(weakref.ref(value[0].array))
+        elif held:
+            alive[output] = held[0]() is not None
+
+    Graph(model(nodes, ["x"], ["z"])).run({"x": X.copy()}, observe=observe)
+    assert alive == {"length": True, "y": False, "z": False}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import model, node, sequence_info, tensor_info
-from onnx import TensorProto, TypeProto, helper
+from onnx import TensorProto, TypeProto, helper, numpy_helper
 
 from gpuslice.onnx import Graph, unsupported
 
@@ -91,6 +91,8 @@ def test_a_graph_takes_a_model_and_a_mapping():
         Graph("model.onnx")
     with pytest.raises(TypeError, match="inputs must be a mapping from names to values; got list"):
         Graph(model([node("Identity", ["x"])], ["x"], ["y"])).run([X])
+    with pytest.raises(TypeError, match="observe must be callable or None; got int"):
+        Graph(model([node("Identity", ["x"])], ["x"], ["y"])).run({"x": X}, observe=1)
 
 
 def test_duplicates_are_refused():
@@ -125,3 +127,71 @@ def test_models_without_an_opset_and_inputs_of_other_types_are_refused():
     optional = helper.make_value_info("x", TypeProto(optional_type=TypeProto.Optional(elem_type=tensor)))
     with pytest.raises(ValueError, match="'x' must be a tensor or a sequence of tensors; got optional_type"):
         Graph(model([node("Identity", ["x"])], [optional], ["y"]))
+
+
+def tensor(kind, dims, **data):
+    """Return a TensorProto by its fields."""
+    return TensorProto(name="w", data_type=kind, dims=dims, **data)
+
+
+BAD_TENSORS = [
+    (tensor(TensorProto.FLOAT, [3, -1], float_data=[1, 2, 3]), "dims must be at least 0; got [3, -1]"),
+    (tensor(TensorProto.FLOAT, [-3, -1], float_data=[1, 2, 3]), "dims must be at least 0; got [-3, -1]"),
+    (tensor(TensorProto.STRING, [-1], string_data=[b"a"]), "dims must be at least 0; got [-1]"),
+    (tensor(TensorProto.FLOAT, [4], float_data=[1, 2, 3]), "cannot reshape array of size 3 into shape (4,)"),
+    (tensor(TensorProto.FLOAT, [1], raw_data=bytes(8)), "cannot reshape array of size 2 into shape (1,)"),
+    (tensor(TensorProto.UINT4, [2], raw_data=bytes(3)), "dims [2] of UINT4 need 1 bytes of raw_data; got 3"),
+    (tensor(TensorProto.STRING, [2], string_data=[b"a"]), "dims [2] need 2 strings; got 1"),
+    (tensor(TensorProto.STRING, [1], string_data=[b"\xff"]), "text must be UTF-8; got b'\\xff'"),
+    (tensor(999, [1]), "data_type must be a data type of TensorProto; got 999"),
+    (
+        tensor(TensorProto.FLOAT, [1], data_location=TensorProto.EXTERNAL),
+        "its data is in a file; load_model(path) reads",
+    ),
+]
+
+
+@pytest.mark.parametrize(("broken", "message"), BAD_TENSORS, ids=[bad[1] for bad in BAD_TENSORS])
+def test_broken_tensors_are_refused(broken, message):
+    initializer = model([node("Identity", ["x"])], ["x"], ["y"])
+    initializer.graph.initializer.append(broken)
+    for bad in (initializer, model([node("Constant", [], ["y"], value=broken)], [], ["y"])):
+        with pytest.raises(ValueError) as raised:  # noqa: PT011 - the message is compared
+            Graph(bad)
+        assert "tensor 'w' cannot be read: " in str(raised.value)
+        assert message in str(raised.value)
+
+
+def test_external_data_is_not_read_from_the_working_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.bin").write_bytes(X.tobytes())
+    outside = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=X.shape, data_location=TensorProto.EXTERNAL)
+    outside.external_data.add(key="location", value="w.bin")
+    given = model([node("Identity", ["w"])], [], ["y"])
+    given.graph.initializer.append(outside)
+    with pytest.raises(ValueError, match=r"tensor 'w' cannot be read: its data is in a file; load_model\(path\)"):
+        Graph(given)
+
+
+BAD_SPARSE = [
+    ([0, 6], [2, 3], "indices must be inside of shape (2, 3); got [6]"),
+    ([-1, 0], [2, 3], "indices must be inside of shape (2, 3); got [-1]"),
+    ([[0, 0], [1, 3]], [2, 3], "indices must be inside of shape (2, 3); got [1, 3]"),
+    ([1, 1], [2, 3], "indices must differ; got one twice"),
+    ([1], [2, 3], "indices must be int64 of shape (n,) or (n, 2) for values of shape (n,); got int64 of shape (1,)"),
+    ([[0], [1]], [2, 3], "got int64 of shape (2, 1) for values of shape (2,)"),
+    ([0, 1], [-2, -3], "dims must be at least 0; got [-2, -3]"),
+    ([0, 1], [2**62, 2**62], "sparse tensor 'w': "),
+]
+
+
+@pytest.mark.parametrize(("indices", "dims", "message"), BAD_SPARSE, ids=[bad[2] for bad in BAD_SPARSE])
+def test_broken_sparse_tensors_are_refused(indices, dims, message):
+    values = numpy_helper.from_array(np.float32([5, 6]), "w")
+    given = model([node("Identity", ["w"])], [], ["y"])
+    given.graph.sparse_initializer.append(
+        helper.make_sparse_tensor(values, numpy_helper.from_array(np.asarray(indices)), dims)
+    )
+    with pytest.raises(ValueError, match="^sparse tensor 'w': ") as raised:
+        Graph(given)
+    assert message in str(raised.value)

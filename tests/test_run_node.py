@@ -55,6 +55,13 @@ BAD_NODES = [
     (node("SequenceEmpty", [], dtype=999), [], 11, TypeError, "SequenceEmpty-11: dtype must be a data type of TensorProto; got 999"),
     (node("SequenceConstruct", ["a", "", "b"]), [X, None, X], 11, ValueError, "SequenceConstruct-11: inputs must all be given; input 1"),
     (node("SequenceConstruct", []), [], 11, ValueError, "SequenceConstruct-11: input inputs is required"),
+    (node("Slice", ["x"]), [X], 13.0, ValueError, "Slice: opset must be an int of at least 1; got 13.0"),
+    (node("Slice", ["x"]), [X], None, ValueError, "Slice: opset must be an int of at least 1; got None"),
+    (node("Split", ["x"]), None, 13, TypeError, "Split-13: inputs must be a list or tuple, one value per input; got NoneType"),
+    (None, [X], 13, TypeError, "node must be an onnx.NodeProto; got NoneType"),
+    ("Slice", [X], 13, TypeError, "node must be an onnx.NodeProto; got str"),
+    (node("Split", ["x"], axis=[0]), [X], 13, ValueError, r"Split-13: attribute axis must be an int; got \[0\]"),
+    (node("Split", ["x"], axis="0"), [X], 13, ValueError, "Split-13: attribute axis must be an int; got b'0'"),
 ]  # fmt: skip
 
 
@@ -75,6 +82,25 @@ def test_attributes_given_twice_or_by_reference_are_refused():
     linked.attribute.append(AttributeProto(name="axis", type=AttributeProto.INT, ref_attr_name="outer"))
     with pytest.raises(ValueError, match="^Split-13: attribute axis must have a value; it refers to 'outer'"):
         run_node(linked, [X], opset=13)
+
+
+def test_an_attribute_has_one_value_of_its_type():
+    for fields in (
+        {"type": AttributeProto.INT, "f": 1.9},
+        {"f": 1.0, "i": 1},
+        {"type": AttributeProto.INT, "i": 1, "ints": [1]},
+    ):
+        broken = node("Split", ["x"])
+        broken.attribute.append(AttributeProto(name="axis", **fields))
+        with pytest.raises(
+            ValueError, match="^Split-13: attribute axis of type (INT|FLOAT) must have one value; it has "
+        ):
+            run_node(broken, [X], opset=13)
+    # A writer may leave out a zero, and IR version 1 the type.
+    for fields in ({"type": AttributeProto.INT}, {"i": 0}):
+        plain = node("Split", ["x"], ["a", "b"])
+        plain.attribute.append(AttributeProto(name="axis", **fields))
+        assert_same(run_node(plain, [X], opset=np.int64(13))[0], X[:1].copy())
 
 
 def test_python_ints_are_bounds_and_positions():

@@ -43,9 +43,8 @@ def sparse_value(tensor: SparseTensorProto) -> Array:
     values, indices, dims = tensor_value(tensor.values), tensor_value(tensor.indices), tuple(tensor.dims)
     with error_prefix(f"sparse tensor {tensor.values.name!r}"):
         _check_dims(dims)
-        places = _flat_indices(indices, dims, values.shape)
         dense = np.full(dims, "" if values.dtype.kind == "O" else 0, values.dtype)
-        dense.reshape(-1)[places] = values
+        dense.reshape(-1)[_flat_indices(indices, dims, values.shape)] = values
         return dense
 
 
@@ -100,12 +99,14 @@ def _flat_indices(indices: Array, dims: tuple[int, ...], values: tuple[int, ...]
             f"indices must be int64 of shape (n,) or (n, {len(dims)}) for values of shape (n,); got "
             f"{indices.dtype} of shape {indices.shape} for values of shape {values}"
         )
-    limits = np.array([prod(dims)] if indices.ndim == 1 else dims, dtype=object)
-    rows = indices.reshape(count, -1)
-    outside = ((rows < 0) | (rows >= limits)).any(axis=1)
+    # An index is one number in the flat tensor, or one per axis.
+    limits = [prod(dims)] if indices.ndim == 1 else dims
+    steps = [prod(limits[axis + 1 :]) for axis in range(len(limits))]
+    rows = indices.reshape(count, len(limits))
+    outside = ((rows < 0) | (rows >= np.array(limits, np.int64))).any(axis=1)
     if outside.any():
         raise ValueError(f"indices must be inside of shape {dims}; got {_short(rows[outside][0].tolist())}")
-    flat = rows[:, 0] if indices.ndim == 1 else np.ravel_multi_index(tuple(rows.T), dims)
+    flat = rows @ np.array(steps, np.int64)
     if len(np.unique(flat)) != count:
         raise ValueError("indices must differ; got one twice")
     return flat
