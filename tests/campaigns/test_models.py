@@ -257,7 +257,7 @@ def test_mutated_models(campaign):
         assert Backend.is_compatible(seed) or unsupported(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for _ in campaign.rounds(300):
+        for _ in campaign.rounds(800):
             given = ModelProto.FromString(campaign.random.choice(models).SerializeToString())
             names = [name for inner in given.graph.node for name in (*inner.input, *inner.output)]
             for _ in range(campaign.random.randrange(1, 4)):
@@ -270,7 +270,7 @@ def test_mutated_bytes(campaign):
     models = [seed.SerializeToString() for seed in seeds()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for _ in campaign.rounds(300):
+        for _ in campaign.rounds(1500):
             try:
                 given = ModelProto.FromString(corrupt(campaign.random, campaign.random.choice(models)))
             except DecodeError:
