@@ -40,8 +40,9 @@ def deliver(
         return engine.dense_in_one_block(views)
     if one_block:
         raise ValueError("one_block allocates the outputs itself; it cannot be combined with out")
+    targets = _checked_outs(views, out)
     written = tuple(out)  # now, so that after the copy nothing can fail
-    engine.copy_into(views, _checked_outs(views, out))
+    engine.copy_into(views, targets)
     return written
 
 

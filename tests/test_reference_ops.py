@@ -61,7 +61,7 @@ WRONG = {
     "emptied": ("e = SequenceConstruct(s) f = SequenceErase(e) q = SequenceInsert(f, x) y = SequenceAt(q, p)", TypeError, "SequenceInsert-11: tensor must have the type of input_sequence, int64; got float32"),
     "type of bounds": ("y = Slice(x, x, s)", TypeError, "Slice-13: starts must have a type in {int32, int64}; got float32"),
     "two types": ("y = SequenceConstruct(x, s)", TypeError, r"SequenceConstruct-11: inputs\[1\] must have the type of inputs\[0\], float32; got int64"),
-    "no sequence": ("y = SequenceLength(x)", TypeError, "SequenceLength-11: a sequence must be a gpuslice.Sequence, list or tuple"),
+    "no sequence": ("y = SequenceLength(x)", TypeError, "SequenceLength-11: input_sequence must be a gpuslice.Sequence, list or tuple"),
 }  # fmt: skip
 
 

@@ -1,6 +1,5 @@
 """Allocations that fail, one after the other, and memory over many distinct calls."""
 
-
 import numpy as np
 import pytest
 
