@@ -32,12 +32,13 @@ def test_external_data_is_read_beside_the_model(saved, as_path, monkeypatch):
 
 def test_what_cannot_be_read(saved):
     path = str(saved / "m.onnx")
-    for content, reason in ((W.tobytes()[:-4], "external data: .*w"), (None, "external data: .*w")):
-        (saved / "w.bin").unlink()
-        if content is not None:
-            (saved / "w.bin").write_bytes(content)
-        with pytest.raises(ValueError, match=f"^{path}: cannot be read; {reason}"):
-            Graph(load_model(path))
+    (saved / "w.bin").write_bytes(W.tobytes()[:-4])
+    # Old versions of onnx do not look at the length.
+    with pytest.raises(ValueError, match=f"^({path}: cannot be read; external data: .*|tensor 'w' cannot be read: )"):
+        Graph(load_model(path))
+    (saved / "w.bin").unlink()
+    with pytest.raises(ValueError, match=f"^{path}: cannot be read; external data: .*w"):
+        load_model(path)
     (saved / "m.onnx").write_bytes((saved / "m.onnx").read_bytes()[:-3])
     with pytest.raises(ValueError, match=f"^{path}: not an ONNX model"):
         load_model(path)
