@@ -6,10 +6,11 @@ from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorPro
 
 from gpuslice.errors import error_prefix
 from gpuslice.onnx.graph_node import GraphNode, check_names
+from gpuslice.onnx.inference import bodies, with_types
 from gpuslice.onnx.model import check_model, functions_of, name_of, opset_of, reason_against
 from gpuslice.onnx.node import DOMAINS
 from gpuslice.onnx.partition import partition
-from gpuslice.onnx.scope import Scope, bodies, names_read, with_types
+from gpuslice.onnx.scope import Scope, names_read
 
 
 def parts(model: ModelProto) -> list[ModelProto]:

@@ -1,18 +1,14 @@
 """What the nodes of a graph can read: names, constants and types, those of the graphs around it included."""
 
 from dataclasses import dataclass, field, replace
-from math import prod
 from typing import TypeAlias
 
-import onnx.shape_inference
-from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
+from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
 from gpuslice.onnx.constants import constant_value
 from gpuslice.onnx.declared import Declared
+from gpuslice.onnx.inference import bodies
 from gpuslice.onnx.model import reason_against
-
-# Shape inference reads the items of tensors that hold shapes and bounds. It does not need those of weights.
-_MOST_BOUNDS = 1024
 
 ConstantProto: TypeAlias = TensorProto | SparseTensorProto | NodeProto
 
@@ -78,11 +74,6 @@ def is_constant(node: NodeProto, opset: int, functions: set[str]) -> bool:
     return True
 
 
-def bodies(node: NodeProto) -> list[GraphProto]:
-    """Return the subgraphs of a node."""
-    return [graph for entry in node.attribute for graph in (*([entry.g] if entry.HasField("g") else []), *entry.graphs)]
-
-
 def names_read(node: NodeProto) -> dict[str, None]:
     """Return all names that a node reads, and those that its subgraphs do; some may be the subgraphs' own."""
     names, waiting = dict.fromkeys(node.input), bodies(node)
@@ -94,20 +85,3 @@ def names_read(node: NodeProto) -> dict[str, None]:
             waiting += bodies(inner)
     names.pop("", None)
     return names
-
-
-def with_types(model: ModelProto) -> GraphProto:
-    """Return a model's graph with the types of its values, as far as they can be inferred."""
-    light = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
-    graph = light.graph
-    for name in ("node", "input", "output", "value_info", "sparse_initializer"):
-        getattr(graph, name).extend(getattr(model.graph, name))
-    graph.name = model.graph.name
-    for tensor in model.graph.initializer:
-        few = prod(tensor.dims) <= _MOST_BOUNDS
-        empty = TensorProto(name=tensor.name, dims=tensor.dims, data_type=tensor.data_type)
-        graph.initializer.append(tensor if few else empty)
-    try:
-        return onnx.shape_inference.infer_shapes(light).graph
-    except Exception:  # of any kind: the model need not be valid
-        return graph

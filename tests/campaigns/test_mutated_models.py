@@ -95,31 +95,7 @@ def seeds():
                 else_branch = f () => (float[m,k,l] f) { b = Neg(x) q = Slice(b, s, e) f = Identity(q) }>
         }"""
     )
-    # Inference of types computes with the attributes and constants of operators that cannot run here.
-    others = parser.parse_model(
-        """<ir_version: 8, opset_import: ["" : 18]> g (float[1,2,6,6] x) => (float[n] y) <int64[1] s = {0}, int64[1] e = {1},
-            int64[8] p = {0, 0, 1, 1, 0, 0, 1, 1}, int64[2] r = {2, -1}, int64[1] a = {0}, int64 i = {3}, int64 one = {1}> {
-            padded = Pad (x, p)
-            pooled = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [0, 0, 1, 1]> (padded)
-            cut = Slice (pooled, s, e, a)
-            flat = Reshape (cut, r)
-            shape = Shape <start = 0> (flat)
-            zeros = ConstantOfShape (shape)
-            wide = Expand (zeros, shape)
-            tiled = Tile (wide, shape)
-            left, right = Split <num_outputs = 2, axis = 1> (tiled)
-            joined = Concat <axis = -1> (left, right)
-            steps = Range (one, i, one)
-            some = Gather <axis = 0> (joined, steps)
-            turned = Transpose <perm = [1, 0]> (some)
-            up = Unsqueeze (turned, a)
-            down = Squeeze (up, a)
-            hot, where = TopK <axis = 0> (down, e)
-            last = Slice (hot, s, e)
-            y = Flatten <axis = 0> (last)
-        }"""
-    )
-    return [chain(), constants, sequences, mixed, old, branch, others]
+    return [chain(), constants, sequences, mixed, old, branch]
 
 
 def messages(message):
