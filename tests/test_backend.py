@@ -1,5 +1,8 @@
 """The backend protocol of onnx."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from helpers import assert_same, chain, model, node, sequence_info, tensor_info
@@ -7,6 +10,7 @@ from onnx import TensorProto, helper
 from onnx.backend.base import Device
 from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt
 
+from gpuslice import devices, engine
 from gpuslice.onnx import Backend
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -91,6 +95,17 @@ def test_a_device_may_have_a_number(name):
     assert Backend.supports_device(name)
     assert_same(Backend.prepare(chain(), name).run([X])[1], X[1:, 2:3, ::-1].copy())
     assert not any(map(Backend.supports_device, ("CPU:1", "CUDA:999", "cpu", "CUDA:", "CUDA:-1", "CPU 0", None, 0)))
+
+
+def test_a_number_selects_the_cuda_device(monkeypatch):
+    fake = SimpleNamespace(devices=lambda: ["first", "second"], from_host=lambda array, device: (array.shape, device))
+    monkeypatch.setitem(sys.modules, "gpuslice.engine.cuda", fake)
+    monkeypatch.setattr(engine, "cuda", fake, raising=False)
+    for name, number in (("CUDA", None), ("CUDA:0", 0), ("CUDA:1", 1)):
+        devices.check(name)
+        assert devices.place([X, 3], name) == [((2, 3, 4), number), 3]
+    with pytest.raises(ValueError, match="device must be in CUDA:0 to CUDA:1; got 'CUDA:2'"):
+        Backend.prepare(chain(), "CUDA:2")
 
 
 def test_an_output_that_is_listed_twice_is_two_results():

@@ -40,7 +40,7 @@ BAD_MODELS = [
         18,
         "Relu: 1 node, '#0'; Relu: 1 node, '#1' (domain must be '' or 'ai.onnx'; got 'com.x'). ",
     ),
-    ([node(f"Op{i}", ["x"], [f"y{i}"]) for i in range(12)], 18, "Op9: 1 node, '#9'; and 2 other operators. Supported"),
+    ([node(f"Op{i}", ["x"], [f"y{i}"]) for i in range(12)], 18, "Op9: 1 node, '#9'; and 2 more. Supported"),
     ([node("Foo", ["x"])], 18, "parts(model) returns the parts that can run (command line: gpuslice run --part N)"),
     ([node("SequenceLength", ["x"])], 9, "SequenceLength: 1 node, '#0' (needs opset 11 or newer; got opset 9)"),
     (

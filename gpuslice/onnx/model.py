@@ -79,7 +79,7 @@ def check_supported(model: ModelProto) -> None:
     """
     lines = unsupported(model)
     if lines:
-        more = f"; and {len(lines) - _MOST_SHOWN} other operators" if len(lines) > _MOST_SHOWN else ""
+        more = f"; and {len(lines) - _MOST_SHOWN} more" if len(lines) > _MOST_SHOWN else ""
         raise UnsupportedNodes(
             f"model has nodes that gpuslice cannot run: {'; '.join(lines[:_MOST_SHOWN])}{more}. "
             f"Supported are {', '.join((*OPERATORS, *COMMON))}. parts(model) returns the parts that can run (command "

