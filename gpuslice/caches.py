@@ -1,7 +1,6 @@
 """What is computed once and kept: caches that are bounded in bytes, 64 MB in all, and a function that empties them."""
 
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable
 from functools import wraps
@@ -17,36 +16,39 @@ _caches: list["_Cache"] = []
 
 
 class _Cache:
-    """Results by their arguments. The oldest ones are dropped if there are too many bytes of them."""
+    """Results by their arguments. The oldest ones are dropped if there are too many bytes of them.
+
+    There is no lock: a lock that is held when memory runs out may stay held. Each step alone is atomic, and between two
+    steps of one thread another may do any of its own.
+    """
 
     def __init__(self, limit: int) -> None:
         self.results: dict[tuple[Any, ...], Any] = {}
         self._sizes: deque[tuple[tuple[Any, ...], int]] = deque()
         self._limit = limit
         self._size = 0
-        self._lock = threading.Lock()
         _caches.append(self)
 
     def keep(self, arguments: tuple[Any, ...], result: Any) -> None:
         size = _size_of((arguments, result))
         if size > self._limit // _LARGEST_SHARE:
             return
-        with self._lock:
-            if arguments in self.results:  # another thread was faster
-                return
-            self.results[arguments] = result
-            self._sizes.append((arguments, size))
-            self._size += size
-            while self._size > self._limit:
+        # In this order, so that nothing is kept whose size is not counted.
+        self._sizes.append((arguments, size))
+        self._size += size
+        self.results[arguments] = result
+        while self._size > self._limit:
+            try:
                 oldest, freed = self._sizes.popleft()
-                del self.results[oldest]
-                self._size -= freed
+            except IndexError:  # another thread has dropped the rest
+                return
+            self.results.pop(oldest, None)
+            self._size -= freed
 
     def clear(self) -> None:
-        with self._lock:
-            self.results.clear()
-            self._sizes.clear()
-            self._size = 0
+        self.results.clear()
+        self._sizes.clear()
+        self._size = 0
 
 
 def bounded_cache(megabytes: int) -> Callable[[Callable[..., R]], Callable[..., R]]:

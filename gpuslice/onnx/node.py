@@ -3,12 +3,12 @@
 import operator
 from collections import abc
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from google.protobuf.message import DecodeError, EncodeError, Message
 from onnx import AttributeProto, NodeProto
 
+from gpuslice.caches import bounded_cache
 from gpuslice.errors import error_prefix
 from gpuslice.onnx.evaluate import apply, check_attributes, check_input_count, check_outputs, finish
 from gpuslice.versions import Version, find_version
@@ -91,7 +91,7 @@ class _Read:
 
 
 # A node is often run again, and reading it takes longer than running it. The key is its bytes, since it can change.
-@lru_cache(maxsize=256)
+@bounded_cache(4)
 def _read(serialized: bytes, opset: int) -> _Read:
     node = NodeProto.FromString(serialized)
     version = version_of(node, opset)
