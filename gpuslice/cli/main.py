@@ -1,20 +1,30 @@
 """The command line: run a model, run one operator, show the configuration."""
 
 import argparse
-import sys
+import signal
 from collections import abc
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from gpuslice.cli.interrupts import interruptible
+from gpuslice.cli.text import reason, report, show
 from gpuslice.config import describe_config
 
 _FAILED = 2
+_SIGNAL = 128  # a shell adds it to the number of the signal that ended a command
+_SIGPIPE = 13
 _REFUSALS = (ImportError, IndexError, MemoryError, OSError, OverflowError, TypeError, ValueError)
+
+
+class _UsageError(Exception):
+    """The arguments are not those of a command."""
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        print(f"gpuslice: {message} (see {self.prog} --help)", file=sys.stderr)
-        raise SystemExit(_FAILED)
+        raise _UsageError(f"{message} (see {self.prog} --help)")
+
+    def print_help(self, file: Any = None) -> None:
+        show(self.format_help().rstrip("\n"))
 
 
 def main(arguments: abc.Sequence[str] | None = None) -> int:
@@ -28,20 +38,34 @@ def main(arguments: abc.Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0, or 2 after one line on standard error that says what was wrong.
+        The exit code. 0; 2 after one line on standard error that says what was wrong; 130 and 143 after SIGINT and
+        SIGTERM, with such a line; 141 if nobody reads what is printed any more.
     """
+    code, message = 0, ""
+    with interruptible() as interrupts:
+        try:
+            _run(arguments)
+        except SystemExit:  # argparse ends so after --help
+            pass
+        except BrokenPipeError:
+            code = _SIGNAL + _SIGPIPE
+        except (_UsageError, *_REFUSALS) as error:
+            code, message = _FAILED, reason(error)
+    if interrupts.received is not None:
+        code, message = _SIGNAL + interrupts.received, f"stopped by {signal.Signals(interrupts.received).name}"
+    if message:
+        report(message)
+    return code
+
+
+def _run(arguments: abc.Sequence[str] | None) -> None:
     given, extra = _parser().parse_known_args(arguments)
-    try:
-        if extra:
-            # argparse does not accept positional arguments after an option. Ours all hold an equals sign.
-            if given.command != "op" or any(word.startswith("-") for word in extra):
-                raise ValueError(f"unknown arguments: {' '.join(extra)}")
-            given.arguments += extra
-        given.run(given)
-    except _REFUSALS as error:
-        print(f"gpuslice: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
-        return _FAILED
-    return 0
+    if extra:
+        # argparse does not accept positional arguments after an option. Ours all hold an equals sign.
+        if given.command != "op" or any(word.startswith("-") for word in extra):
+            raise _UsageError(f"unknown arguments: {' '.join(extra)}")
+        given.arguments += extra
+    given.run(given)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -49,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     _add_run(commands.add_parser("run", help="run a model made of these operators"))
     _add_operator(commands.add_parser("op", help="run one operator, such as Slice-13"))
-    commands.add_parser("info", help="show versions and devices").set_defaults(run=lambda _: print(describe_config()))
+    commands.add_parser("info", help="show versions and devices").set_defaults(run=lambda _: show(describe_config()))
     return parser
 
 
@@ -65,6 +89,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", required=True, metavar="FILE.npz", help="the file for all outputs, by name")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--part", type=int, metavar="N", help="run only the N-th, from 1, of the parts that can run")
     parser.set_defaults(run=_run_model)
 
 
@@ -85,7 +110,7 @@ def _add_operator(parser: argparse.ArgumentParser) -> None:
 def _run_model(given: argparse.Namespace) -> None:
     from gpuslice.cli.run import run_model
 
-    run_model(given.model, given.input, given.output, given.device)
+    run_model(given.model, given.input, given.output, given.device, given.part)
 
 
 def _run_operator(given: argparse.Namespace) -> None:

@@ -5,15 +5,20 @@ from collections import abc
 from typing import Any
 
 from gpuslice import devices
-from gpuslice.cli.files import read_array, read_arrays, write_arrays
-from gpuslice.cli.results import cells_of, named_arrays, split_word, table
+from gpuslice.cli.arguments import split_word
+from gpuslice.cli.reading import read_array, read_arrays
+from gpuslice.cli.results import cells_of, named_arrays, table
+from gpuslice.cli.text import show
+from gpuslice.cli.writing import check_names, check_target, write_arrays
 from gpuslice.engine import Trace, trace
-from gpuslice.onnx import Graph, load_model
+from gpuslice.onnx import Graph, load_model, parts
+from gpuslice.onnx.model import UnsupportedNodes
 
 _HEADER: tuple[str, ...] = ("node", "operator", "output", "shape", "dtype", "device")
+_MOST_LISTED = 10
 
 
-def run_model(model: str, words: abc.Sequence[str], output: str, device: str) -> None:
+def run_model(model: str, words: abc.Sequence[str], output: str, device: str, part: int | None) -> None:
     """Run a model, write its outputs to an .npz file and print one line per node output.
 
     Parameters
@@ -21,16 +26,20 @@ def run_model(model: str, words: abc.Sequence[str], output: str, device: str) ->
     model : str
         Path of an .onnx file.
     words : sequence of str
-        The inputs, each as NAME=FILE.
+        The inputs, each as NAME=FILE. The element type may follow the name, as in ``x:bfloat16``.
     output : str
         Path of the .npz file.
     device : {"auto", "cpu", "cuda"}
+    part : int or None
+        Which of the sub-models that can run, from 1; None for the model.
     """
     if not output.endswith(".npz"):
         raise ValueError(f"{output!r}: must be an .npz file")
+    check_target(output)
     name = ("CUDA" if devices.is_available("CUDA") else "CPU") if device == "auto" else device.upper()
     devices.check(name)
-    graph = Graph(load_model(model))
+    graph = _graph(load_model(model), part)
+    check_names([name for name, declared in graph.outputs.items() if not declared.is_sequence])
     inputs = _read_inputs(graph, words, name)
     rows = [_HEADER]
     with trace() as collected:
@@ -39,20 +48,59 @@ def run_model(model: str, words: abc.Sequence[str], output: str, device: str) ->
         devices.synchronize(name)
         seconds = time.perf_counter() - began
     write_arrays(output, named_arrays(zip(results, devices.to_host(results.values()), strict=True)))
-    print(table(rows))
-    print(f"outputs: {_summary(collected)}, {seconds * 1e3:.3f} ms -> {output}")
+    show(table(rows))
+    show(f"outputs: {_summary(collected)}, {seconds * 1e3:.3f} ms -> {output}")
+
+
+def _graph(model: Any, part: int | None) -> Graph:
+    if part is None:
+        try:
+            return Graph(model)
+        except UnsupportedNodes as error:
+            raise ValueError(f"{error}. {_listed(parts(model))}") from None
+    found = parts(model)
+    if not 1 <= part <= len(found):
+        allowed = f"be in [1, {len(found)}]" if found else "not be given"
+        raise ValueError(f"--part must {allowed}; got {part}. {_listed(found)}")
+    return Graph(found[part - 1])
+
+
+def _listed(found: list[Any]) -> str:
+    """Return what the parts of a model are, for the numbers of ``--part``."""
+    if not found:
+        return "No part of the model can run"
+    lines = [
+        f"{number}: nodes {len(part.graph.node)}, from {_first_node(part)} with input "
+        + ", ".join(repr(entry.name) for entry in part.graph.input)
+        for number, part in enumerate(found[:_MOST_LISTED], 1)
+    ]
+    more = ["..."] * (len(found) > _MOST_LISTED)
+    return f"Parts that can run: {len(found)} ({'; '.join(lines + more)})"
+
+
+def _first_node(part: Any) -> str:
+    node = next(node for node in part.graph.node if node.op_type != "Constant")
+    return f"{node.op_type} {node.name!r}" if node.name else f"{node.op_type} with output {node.output[0]!r}"
+
+
+def _split_type(name: str, declared: abc.Container[str]) -> tuple[str, str]:
+    """Return an input's name and the element type that may follow it. Names may hold colons too."""
+    bare, _, dtype = name.rpartition(":")
+    return (bare, dtype) if name not in declared and bare in declared else (name, "")
 
 
 def _read_inputs(graph: Graph, words: abc.Sequence[str], device: str) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
-    for name, files in map(split_word, words):
+    for word in words:
+        given, files = split_word(word, lambda name: _split_type(name, graph.declared)[0] in graph.declared)
+        name, dtype = _split_type(given, graph.declared)
         if name in inputs:
             raise ValueError(f"input {name!r} must be given once; got it twice")
         declared = graph.declared.get(name)
         if declared is None:
             raise ValueError(f"the model has no input {name!r}; it has {', '.join(graph.inputs) or 'none'}")
         read = read_arrays if declared.is_sequence else read_array
-        inputs[name] = devices.place(read(files, declared.dtype or None), device)
+        inputs[name] = devices.place(read(files, dtype or declared.dtype or None), device)
     return inputs
 
 

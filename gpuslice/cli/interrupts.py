@@ -1,0 +1,64 @@
+"""SIGINT and SIGTERM as an exception, so that a command removes its temporary file before it ends."""
+
+import signal
+import threading
+from collections import abc
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Interrupted(BaseException):
+    """SIGINT or SIGTERM was received."""
+
+
+class Interrupts:
+    """The handler of both signals.
+
+    Attributes
+    ----------
+    received : int or None
+        The first signal. Later ones change nothing: the command is already on its way out.
+    held : bool
+        Whether a signal is only noted for now.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self.held = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.received is None:
+            self.received = number
+            if not self.held:
+                raise Interrupted
+
+
+_current = Interrupts()
+
+
+@contextmanager
+def interruptible() -> abc.Iterator[Interrupts]:
+    """Let SIGINT and SIGTERM end this block. Handlers that a program has set for itself stay."""
+    _current.received, _current.held = None, False
+    numbers = [signal.SIGINT, signal.SIGTERM] if threading.current_thread() is threading.main_thread() else []
+    default = (signal.SIG_DFL, signal.default_int_handler)
+    before = {number: signal.signal(number, _current) for number in numbers if signal.getsignal(number) in default}
+    try:
+        yield _current
+    except Interrupted:
+        pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def uninterrupted() -> abc.Iterator[None]:
+    """Finish this block first if a signal is received in it."""
+    _current.held = True
+    try:
+        yield
+    finally:
+        _current.held = False
+    if _current.received is not None:
+        raise Interrupted

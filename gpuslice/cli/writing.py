@@ -1,0 +1,172 @@
+"""Arrays into .npy and .npz files that are replaced as a whole: an error or a signal leaves the old file."""
+
+import os
+import reprlib
+import stat
+import tempfile
+import zipfile
+from collections import abc
+from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from gpuslice.cli.interrupts import uninterrupted
+from gpuslice.cli.text import reason
+from gpuslice.libraries import Array
+
+_SMALL = 1 << 20
+_LONGEST_NAME = 0xFFFF - len(".npy")  # a zip file has 16 bits for the length
+_USER_DEFINED = 2  # what numpy.dtype.isbuiltin says of the types of ml_dtypes
+
+
+def check_target(path: str) -> None:
+    """Raise OSError if a file cannot be written, with the reason. What is there stays as it is."""
+    with _writing(path):
+        target, _ = _resolved(path)
+        tempfile.TemporaryFile(dir=target.parent).close()
+
+
+def check_names(names: abc.Collection[str]) -> None:
+    """Raise ValueError if an .npz file cannot hold arrays of these names, or numpy.load would not find one of them."""
+    known = set(names)
+    for name in known:
+        if "\0" in name:
+            raise ValueError(f"an .npz file cannot hold the name {name!r}, which has a NUL character")
+        size = len(name.encode())
+        if size > _LONGEST_NAME:
+            raise ValueError(
+                f"an .npz file cannot hold a name of more than {_LONGEST_NAME} bytes; "
+                f"got {size} in {reprlib.repr(name)}"
+            )
+        if f"{name}.npy" in known:
+            raise ValueError(
+                f"an .npz file cannot hold both {name!r} and {name + '.npy'!r}: numpy.load returns one for both names"
+            )
+
+
+def write_array(path: str, array: Array) -> None:
+    """Write one array to an .npy file. If that fails, an old file stays as it was."""
+    stored = storable(array)
+    with _replacing(path) as file:
+        file.write(_head(stored.dtype, stored.shape))
+        file.write(_data(stored))
+
+
+def write_arrays(path: str, arrays: abc.Mapping[str, Array]) -> None:
+    """Write arrays by name to an .npz file. If that fails, an old file stays as it was."""
+    check_names(arrays.keys())
+    # Not np.savez: it would take an array with the name "file" for its own argument.
+    with _replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            stored = storable(array, f"output {name!r}")
+            info, head = zipfile.ZipInfo(f"{name}.npy"), _head(stored.dtype, stored.shape)
+            if stored.nbytes < _SMALL:
+                archive.writestr(info, head + stored.tobytes())
+                continue
+            with archive.open(info, "w", force_zip64=True) as member:
+                member.write(head)
+                member.write(_data(stored))
+
+
+def storable(array: Array, argument: str = "output") -> Array:
+    """Return an array with the same items in a dtype that .npy files have.
+
+    Text becomes fixed-width strings. The items of types that NumPy does not know become raw bytes.
+
+    Raises
+    ------
+    TypeError
+        The array holds objects other than text, or str and bytes.
+    ValueError
+        Text ends in NUL, which fixed-width strings lose.
+    """
+    if array.dtype.isbuiltin == _USER_DEFINED:
+        return array.view(f"V{array.dtype.itemsize}")
+    if array.dtype.kind not in "OT":
+        return array
+    items = array.reshape(-1).tolist()
+    kind = bytes if items and all(isinstance(item, bytes) for item in items) else str
+    for item in items:
+        if not isinstance(item, kind):
+            raise TypeError(f"{argument} must hold text, all str or all bytes; got {type(item).__name__}")
+        if item[-1:] in ("\0", b"\0"):
+            raise ValueError(
+                f"{argument} has text that ends in NUL, which .npy files cannot hold; got {reprlib.repr(item)}"
+            )
+    return np.array(items, dtype=kind).reshape(array.shape)
+
+
+@lru_cache(maxsize=256)
+def _head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Return the magic string and the header of an .npy file."""
+    file, descr = BytesIO(), np.lib.format.dtype_to_descr(dtype)
+    np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
+    return file.getvalue()
+
+
+def _data(array: Array) -> memoryview:
+    """Return the bytes of the items in C order."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.nbytes else memoryview(b"")
+
+
+@contextmanager
+def _writing(path: str) -> abc.Iterator[None]:
+    try:
+        yield
+    except (OSError, MemoryError) as error:
+        raise OSError(f"{path}: cannot be written; {reason(error)}") from None
+
+
+@contextmanager
+def _replacing(path: str) -> abc.Iterator[IO[bytes]]:
+    """Open a new file beside ``path`` that replaces it if the block ends without an error. Links are followed."""
+    with _writing(path), ExitStack() as stack:
+        target, old = _resolved(path)
+        with uninterrupted():
+            file: Any = tempfile.NamedTemporaryFile(dir=target.parent, prefix=".gpuslice-", delete=False)  # noqa: SIM115
+            stack.callback(_remove, file.name)
+            stack.callback(file.close)
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+        file.close()
+        _copy_mode(old, file.name)
+        Path(file.name).replace(target)
+
+
+def _resolved(path: str) -> tuple[Path, os.stat_result | None]:
+    """Return the file that a path means, and what is there; raise OSError if it must not be replaced."""
+    try:
+        target = Path(os.path.realpath(path))
+        old = target.stat()
+    except FileNotFoundError:
+        return target, None
+    except ValueError as error:  # a NUL, or characters that no file name can have
+        raise OSError(reason(error)) from None
+    if not stat.S_ISREG(old.st_mode):
+        raise OSError("not a regular file")
+    # For root, os.access allows everything.
+    if not old.st_mode & 0o222 or not os.access(target, os.W_OK):
+        raise OSError("the file is read-only")
+    return target, old
+
+
+def _copy_mode(old: os.stat_result | None, path: str) -> None:
+    """Give a new file the owner and mode of the old one; without an old one, the mode of any new file."""
+    if old is None:
+        mask = os.umask(0o077)
+        os.umask(mask)
+        Path(path).chmod(0o666 & ~mask)
+        return
+    with suppress(OSError, AttributeError):  # only root may give files away, and Windows has no owners
+        os.chown(path, old.st_uid, old.st_gid)
+    Path(path).chmod(stat.S_IMODE(old.st_mode))
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError), uninterrupted():
+        Path(path).unlink(missing_ok=True)
