@@ -139,6 +139,139 @@ def test_op_with_several_outputs(folder, words, expected):
             assert_same(results[name], part.copy())
 
 
+def test_outputs_of_split_18(folder, capsys):
+    """``--outputs`` is num_outputs there, unless sizes are given."""
+    for words in ("--outputs 2", "num_outputs=2", "num_outputs=2 --outputs 2", "split=2,1 --outputs 2"):
+        assert run(f"op Split-18 input=x.npy axis=1 {words} -o y.npz") == 0
+        with np.load("y.npz") as results:
+            assert [results[name].shape for name in results.files] == [(2, 2, 4), (2, 1, 4)]
+    for words, message in [
+        ("num_outputs=2 --outputs 3", "num_outputs must be the number of the node's outputs, 3; got 2"),
+        ("--outputs 0", "outputs must be at least 1; got 0"),
+        ("split=2,1 --outputs 3", "split must have"),
+    ]:
+        assert run(f"op Split-18 input=x.npy axis=1 {words}") == 2
+        assert message in capsys.readouterr().err
+
+
+def test_an_empty_sequence_has_the_type_that_is_given(folder, capsys):
+    np.savez("none.npz")
+    for empty in ("none.npz", ""):
+        assert run(f"op SequenceInsert-11 input_sequence:float32={empty} tensor=x.npy -o y.npz") == 0
+        assert run(f"op SequenceInsert-11 input_sequence={empty} tensor=x.npy -o y.npz") == 0
+        for dtype, message in [
+            ("int64", "tensor must have the type of input_sequence, int64; got float32"),
+            ("int4", "input_sequence must have a type in {bool, "),
+        ]:
+            assert run(f"op SequenceInsert-11 input_sequence:{dtype}={empty} tensor=x.npy") == 2
+            assert capsys.readouterr().err.startswith(f"gpuslice: SequenceInsert-11: {message}")
+
+
+def test_many_outputs_are_printed_like_many_items(folder, capsys):
+    np.save("many.npy", np.zeros((1001, 0), np.float32))
+    assert run("op SplitToSequence-11 input=many.npy") == 0
+    lines = capsys.readouterr().out.splitlines()
+    lines.insert(7, "")
+    assert lines[1::2] == ["[]", "[]", "[]", "", "[]", "[]", "[]"]
+    labels = [f"output_{i}: (1, 0) float32" for i in (0, 1, 2, 998, 999, 1000)]
+    assert lines[::2] == [*labels[:3], "... 995 more ...", *labels[3:]]
+    assert run("op SplitToSequence-11 input=many.npy split=1000,1 -o y.npz") == 0
+    assert run("op Split-18 input=many.npy num_outputs=1000") == 2
+    assert run("op Split-13 input=many.npy split=1000,1") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_a_table_shows_a_few_shapes(folder, capsys):
+    for i in range(5):
+        np.save(f"{i}.npy", X[:, :i, 0])
+    assert run("run model.onnx -i x=narrow.npy -i seq=0.npy,1.npy,1.npy,2.npy,3.npy,x.npy -o out.npz") == 0
+    assert "longer  7 x (2, 0) (2, 1) (2, 2) ...  float32" in capsys.readouterr().out
+
+
+EQUALS = [
+    (["x"], "x=a=b.npy", "x", "a=b.npy"),
+    (["a=b"], "a=b=x.npy", "a=b", "x.npy"),
+    (["a", "a=b"], "a=b=x.npy", "a=b", "x.npy"),
+    (["a", "b"], "a=b=x.npy", "a", "b=x.npy"),
+    (["a="], "a==x.npy", "a=", "x.npy"),
+    (["="], "==a=b.npy", "=", "a=b.npy"),
+    (["a:0"], "a:0=x.npy", "a:0", "x.npy"),
+    (["a:0"], "a:0:float32=x.npy", "a:0", "x.npy"),
+    (["a", "a:0"], "a:0=x.npy", "a:0", "x.npy"),
+    (["a=1:0"], "a=1:0:float32=a=b.npy", "a=1:0", "a=b.npy"),
+]
+
+
+@pytest.mark.parametrize(("names", "word", "name", "file"), EQUALS, ids=[str(entry) for entry in EQUALS])
+def test_names_of_inputs_may_hold_equals_signs_and_colons(folder, names, word, name, file):
+    np.save(file, X)
+    nodes = [helper.make_node("Identity", [other], [f"{other}y"]) for other in names]
+    infos = [
+        [helper.make_tensor_value_info(f"{other}{end}", TensorProto.FLOAT, None) for other in names]
+        for end in ("", "y")
+    ]
+    graph = helper.make_graph(nodes, "g", *infos)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), "m.onnx")
+    others = [argument for other in names if other != name for argument in ("-i", f"{other}=x.npy")]
+    np.save("x.npy", -X)
+    np.save(file, X)
+    assert main(["run", "m.onnx", "-i", word, *others, "-o", "y.npz"]) == 0
+    with np.load("y.npz") as results:
+        assert_same(results[f"{name}y"], X)
+
+
+def _mixed():
+    """A model of two parts with nodes between them that cannot run."""
+    nodes = [
+        helper.make_node("Slice", ["x", "start", "end"], ["first"], "crop"),
+        *(helper.make_node("Relu", ["first" if i == 0 else f"r{i - 1}"], [f"r{i}"], f"relu_{i}") for i in range(40)),
+        helper.make_node("Slice", ["r39", "start", "end"], ["mid"]),
+        helper.make_node("Slice", ["mid", "start", "end"], ["y"]),
+    ]
+    infos = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, ["a", "b", "c"])] for name in ("x", "y")]
+    constants = [numpy_helper.from_array(np.array([value]), name) for name, value in (("start", 1), ("end", 9))]
+    graph = helper.make_graph(nodes, "g", *infos, constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def test_parts_of_a_model(folder, capsys):
+    save(_mixed(), "mixed.onnx")
+    assert run("run mixed.onnx --part 1 -i x=x.npy -o one.npz") == 0
+    assert run("run mixed.onnx --part 2 -i r39=x.npy -o two.npz") == 0
+    assert "crop  Slice-13  first" in capsys.readouterr().out
+    with np.load("one.npz") as one, np.load("two.npz") as two:
+        assert (one.files, two.files) == (["first"], ["y"])
+        assert_same(one["first"], X[1:])
+        assert_same(two["y"], X[2:])
+    listed = "Parts that can run: 2 (1: nodes 1, from Slice 'crop' with input 'x'; 2: nodes 2, from Slice with output 'mid' with input 'r39')"
+    for words, starts in [
+        ("", "model has nodes that gpuslice cannot run: Relu: 40 nodes, first 'relu_0'"),
+        (" --part 0", "--part must be in [1, 2]; got 0. Parts"),
+        (" --part 3", "--part must be in [1, 2]; got 3. Parts"),
+    ]:
+        assert run(f"run mixed.onnx -i x=x.npy -o none.npz{words}") == 2
+        captured = capsys.readouterr()
+        assert captured.err.startswith(f"gpuslice: {starts}")
+        assert captured.err.endswith(f"{listed}\n")
+        assert captured.err.count("\n") == 1
+        assert len(captured.err) < 1000
+    assert "reference_ops" in run_error(capsys, "run mixed.onnx -o none.npz")
+    relu = _mixed()
+    del relu.graph.node[-2:], relu.graph.node[0]
+    relu.graph.node[0].input[0], relu.graph.output[0].name = "x", "r39"
+    save(relu, "relu.onnx")
+    assert run_error(capsys, "run relu.onnx --part 1 -o none.npz").endswith(
+        "--part must not be given; got 1. No part of the model can run\n"
+    )
+    assert "input 'r39' was not given" in run_error(capsys, "run mixed.onnx --part 2 -o none.npz")
+
+
+def run_error(capsys, words):
+    """Run a command that is refused, and return what it says."""
+    assert run(words) == 2
+    return capsys.readouterr().err
+
+
 def test_op_reads_bfloat16_if_asked(folder):
     assert run("op Slice-13 data:bfloat16=half.npy starts=1 ends=2 -o y.npy") == 0
     assert_same(np.load("y.npy").view(ml_dtypes.bfloat16), X[1:2, :, :2].astype(ml_dtypes.bfloat16))

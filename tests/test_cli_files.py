@@ -415,7 +415,7 @@ def test_the_new_file_is_on_the_disk_before_it_replaces_the_old_one(folder, monk
 MOMENTS = {
     "gpuslice.cli.op.evaluate": False,
     "gpuslice.cli.reading._fill": False,
-    "tempfile.NamedTemporaryFile": False,
+    "tempfile.mkstemp": False,
     "gpuslice.cli.writing._data": False,
     "os.fsync": False,
     "os.replace": True,
@@ -453,3 +453,80 @@ def test_a_programs_own_handlers_stay(folder, monkeypatch):
     finally:
         signal.signal(signal.SIGTERM, before)
     assert received == [signal.SIGTERM]
+
+
+def process(words, **options):
+    """Run a command in a process of its own; words may be bytes."""
+    return subprocess.run([sys.executable, "-m", "gpuslice", *words], capture_output=True, check=False, **options)
+
+
+def test_any_encoding_of_the_terminal(folder):
+    np.save("t.npy", np.array(["é日\udc80"]))
+    words = ["op", "Slice-13", "data=t.npy", "starts=0", "ends=1"]
+    for encoding, shown in [
+        ("ascii", r"\xe9\u65e5\udc80"),
+        ("latin-1", r"é\u65e5\udc80"),
+        ("utf-8", r"é日\udc80"),
+        ("utf-16", r"é日\udc80"),
+        ("cp037", r"é\u65e5\udc80"),
+    ]:
+        done = process(words, env={**os.environ, "PYTHONIOENCODING": encoding})
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert done.stdout.decode(encoding) == f"output: (1) string\n['{shown}']\n"
+
+
+def test_words_that_are_no_utf_8(folder, capsys):
+    odd = "\udcff"  # what Python makes of the byte 0xff
+    Path(f"{odd}.npy").write_bytes(Path("x.npy").read_bytes())
+    assert main(["op", "Slice-13", f"data={odd}.npy", "starts=0", "ends=1", "-o", f"{odd}{odd}.npy"]) == 0
+    assert b"\xff\xff.npy" in [os.fsencode(path.name) for path in folder.iterdir()]
+    save(model([node("Identity", ["x"])], ["x"], ["y"]), "m.onnx")
+    Path(f"{odd}.onnx").write_bytes(Path("m.onnx").read_bytes())
+    assert main(["run", f"{odd}.onnx", "-i", f"x={odd}.npy", "-o", f"{odd}.npz"]) == 0
+    assert capsys.readouterr().out.endswith(" ms -> \\udcff.npz\n")
+    for words, message in [
+        ([odd], "argument command: invalid choice: "),
+        (["op", odd], r"\udcff: must be an operator with its version"),
+        (["op", "Slice-13", f"{odd}={odd}"], "Slice-13: there is no input or attribute "),
+        (["op", "Slice-13", f"data=none{odd}", "starts=0", "ends=1"], r"none\udcff: No such file or directory"),
+        (["op", "Slice-13", "data=x.npy", f"starts={odd}"], r"\udcff: No such file or directory"),
+        (["op", "Slice-13", "data=x.npy", "starts=0", "ends=1", "-o", "\ud800.npy"], r"\ud800.npy: cannot be written; 'utf-8' codec can't encode"),
+        (["op", "Slice-13", "data=\ud800.npy", "starts=0", "ends=1"], r"\ud800.npy: cannot be read; 'utf-8' codec can't encode"),
+        (["run", f"none{odd}", "-o", "z.npz"], r"none\udcff: No such file or directory"),
+        (["run", "m.onnx", "-i", f"{odd}=x.npy", "-o", "z.npz"], "the model has no input "),
+        (["op", "Slice-13", "data=a\x1b[31m\nb", "starts=0", "ends=1"], r"a\x1b[31m b: No such file or directory"),
+    ]:  # fmt: skip
+        refused(capsys, words, message)
+    done = process([b"op", b"Slice-13", b"data=\xff\xff.npy", b"starts=0", b"ends=1", b"-o", b"\xff\xff\xff.npy"])
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    done = process([b"op", b"Slice-13", b"\xff\xfe", b"--\xff"])
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"gpuslice: unknown arguments: --\\udcff")
+
+
+PRINTING = [["info"], ["--help"], [*SLICE]]
+
+
+@pytest.mark.parametrize("words", PRINTING, ids=[words[0] for words in PRINTING])
+def test_standard_output_that_takes_nothing(folder, words):
+    command = [sys.executable, "-m", "gpuslice", *words]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+        assert done.stderr == b"gpuslice: standard output: cannot be written; No space left on device\n"
+        assert done.returncode == 2
+        done = subprocess.run([*command, "x=y", "z"], stdout=full, stderr=full, check=False)
+        assert done.returncode == 2
+
+
+def test_closed_streams(folder):
+    for words, code in [([*SLICE], 0), (["walk"], 2)]:
+        command = f'"{sys.executable}" -m gpuslice {" ".join(words)}'
+        for closed in (">&-", "2>&-", ">&- 2>&-"):
+            done = subprocess.run(f"{command} {closed}", shell=True, capture_output=True, text=True, check=False)
+            assert done.returncode == code
+            assert "Traceback" not in done.stdout + done.stderr

@@ -86,7 +86,8 @@ def _first_node(part: Any) -> str:
 def _split_type(name: str, declared: abc.Container[str]) -> tuple[str, str]:
     """Return an input's name and the element type that may follow it. Names may hold colons too."""
     bare, _, dtype = name.rpartition(":")
-    return (bare, dtype) if name not in declared and bare in declared else (name, "")
+    typed = name not in declared and bare in declared and dtype.isidentifier()
+    return (bare, dtype) if typed else (name, "")
 
 
 def _read_inputs(graph: Graph, words: abc.Sequence[str], device: str) -> dict[str, Any]:

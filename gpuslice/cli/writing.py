@@ -127,15 +127,15 @@ def _replacing(path: str) -> abc.Iterator[IO[bytes]]:
     with _writing(path), ExitStack() as stack:
         target, old = _resolved(path)
         with uninterrupted():
-            file: Any = tempfile.NamedTemporaryFile(dir=target.parent, prefix=".gpuslice-", delete=False)  # noqa: SIM115
-            stack.callback(_remove, file.name)
-            stack.callback(file.close)
+            number, name = tempfile.mkstemp(dir=target.parent, prefix=".gpuslice-")
+            stack.callback(_remove, name)
+            file = stack.enter_context(os.fdopen(number, "wb"))
         yield file
         file.flush()
         os.fsync(file.fileno())
         file.close()
-        _copy_mode(old, file.name)
-        Path(file.name).replace(target)
+        _copy_mode(old, name)
+        Path(name).replace(target)
 
 
 def _resolved(path: str) -> tuple[Path, os.stat_result | None]:
