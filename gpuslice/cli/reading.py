@@ -21,7 +21,7 @@ from gpuslice.sequence import Sequence
 
 _NPY, _ZIP = b"\x93NUMPY", b"PK"
 _LONGEST_HEADER = 10_000  # NumPy reads no longer ones
-_LONGEST_REASON = 200
+_LONGEST_REASON = 300
 _CHUNK = 1 << 20
 _LAST_CODE_POINT = 0x10FFFF
 
@@ -99,8 +99,10 @@ def _reading(path: str) -> abc.Iterator[None]:
         raise OSError(f"{path}: {reason(error)}") from None
     except MemoryError as error:
         raise OSError(f"{path}: cannot be read; {reason(error)}") from None
-    except Exception as error:  # a damaged file raises any error of its parser
-        raise ValueError(f"{path}: cannot be read; {reason(error)}") from None
+    except Exception as error:  # a damaged file raises any error of its parser, which may quote the file
+        words = reason(error)
+        cut = "..." if len(words) > _LONGEST_REASON else ""
+        raise ValueError(f"{path}: cannot be read; {words[:_LONGEST_REASON]}{cut}") from None
 
 
 def _array(file: IO[bytes], size: int | None) -> Array:
@@ -149,8 +151,8 @@ def _described(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         warnings.simplefilter("ignore")
         try:
             return read(file, max_header_size=_LONGEST_HEADER)
-        except ValueError as error:  # which may quote the header
-            raise ValueError(f"damaged: {str(error)[:_LONGEST_REASON]}") from None
+        except ValueError as error:
+            raise ValueError(f"damaged: {error}") from None
         except Exception:  # Python's parser; a MemoryError for brackets in brackets
             raise ValueError("damaged: its header cannot be parsed") from None
 

@@ -2,7 +2,9 @@
 
 try:
     import onnx as _onnx  # noqa: F401
-except ImportError as _error:
+except ModuleNotFoundError as _error:
+    if _error.name != "onnx":  # onnx is there, and lacks something else
+        raise
     raise ImportError("gpuslice.onnx needs the onnx package: pip install 'gpuslice[onnx]'") from _error
 
 from gpuslice.onnx.backend import Backend
