@@ -172,6 +172,11 @@ def test_names_that_an_npz_file_cannot_hold_are_refused_first(folder, capsys, na
     assert not (folder / "y.npz").exists()
 
 
+def test_names_that_are_no_text_are_refused(folder):
+    with pytest.raises(ValueError, match=r"cannot hold the name '\\ud800', which is no Unicode text"):
+        write_arrays("y.npz", {"\ud800": X})
+
+
 @pytest.mark.parametrize("size", [200, 250, 251])
 @pytest.mark.parametrize("letter", ["y", "é"])
 def test_long_names_of_files(folder, size, letter):
@@ -218,6 +223,7 @@ DAMAGED = {
     "signs": (lambda: header("-" * 9000 + "1"), "damaged: its header cannot be parsed"),
     "no header": (lambda: header("'" + "x" * 9000 + "'"), "damaged: Header is not a dictionary: 'xxx"),
     "no type": (lambda: header(FLOATS.replace("<f4", "<f3") % "(1,)"), "damaged: descr is not a valid dtype descriptor: '<f3'"),
+    "a long header": (lambda: b"\x93NUMPY\2\0\0\0\1\0" + bytes(1 << 16), "its header has 65536 bytes; at most 10000 are read"),
     "a type of objects": (lambda: header("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}") + bytes(8), "text must be fixed-width strings"),
     "items that are arrays": (lambda: header("{'descr': ('<f4', (2,)), 'fortran_order': False, 'shape': (1,)}") + bytes(8), "items that are arrays are not supported"),
     "no characters": (lambda: npy(np.array(["a"]))[:-4] + b"\xff\xff\xff\x7f", "damaged: its text has numbers that are no characters"),
@@ -319,6 +325,11 @@ def test_reasons_are_never_empty(folder, capsys, monkeypatch):
         monkeypatch.undo()
         monkeypatch.chdir(folder)
     assert left(folder) == []
+
+
+def test_an_error_of_another_library_names_its_file(folder, capsys, monkeypatch):
+    monkeypatch.setattr("gpuslice.cli.op.evaluate", lambda *arguments: Path("none").read_bytes())
+    refused(capsys, SLICE, "none: No such file or directory\n")
 
 
 def test_a_file_without_permission(folder, capsys):

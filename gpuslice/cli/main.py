@@ -1,6 +1,7 @@
 """The command line: run a model, run one operator, show the configuration."""
 
 import argparse
+import os
 import signal
 from collections import abc
 from typing import Any, NoReturn
@@ -51,6 +52,8 @@ def main(arguments: abc.Sequence[str] | None = None) -> int:
             code = _SIGNAL + _SIGPIPE
         except (_UsageError, *_REFUSALS) as error:
             code, message = _FAILED, reason(error)
+            if isinstance(error, OSError) and error.filename is not None:
+                message = f"{os.fsdecode(error.filename)}: {message}"
     if interrupts.received is not None:
         code, message = _SIGNAL + interrupts.received, f"stopped by {signal.Signals(interrupts.received).name}"
     if message:

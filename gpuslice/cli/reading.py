@@ -20,6 +20,9 @@ from gpuslice.libraries import Array
 from gpuslice.sequence import Sequence
 
 _NPY, _ZIP = b"\x93NUMPY", b"PK"
+# Versions of the format, and the bytes in which each has the length of the header. 3.0 is 2.0 with names of fields in
+# UTF-8; no type of ONNX has fields.
+_VERSIONS: dict[tuple[int, ...], int] = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
 _LONGEST_HEADER = 10_000  # NumPy reads no longer ones
 _LONGEST_REASON = 300
 _CHUNK = 1 << 20
@@ -133,8 +136,14 @@ def _head(file: IO[bytes]) -> bytes:
         raise ValueError("it holds several arrays; one is expected")
     if not head.startswith(_NPY):
         raise ValueError("not an .npy or .npz file")
-    digits = file.read(2 if head[len(_NPY) :] == b"\1\0" else 4)
-    return head + digits + file.read(min(int.from_bytes(digits, "little"), _LONGEST_HEADER + 1))
+    version = tuple(head[len(_NPY) :])
+    if version not in _VERSIONS:
+        raise ValueError(f"not an .npy or .npz file of a known version; its version is {'.'.join(map(str, version))}")
+    digits = file.read(_VERSIONS[version])
+    length = int.from_bytes(digits, "little")
+    if length > _LONGEST_HEADER:
+        raise ValueError(f"its header has {length} bytes; at most {_LONGEST_HEADER} are read")
+    return head + digits + file.read(length)
 
 
 @lru_cache(maxsize=256)
@@ -143,10 +152,7 @@ def _described(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     # The name that NumPy gives to float8_e5m2, and does not know when it reads it again.
     file = BytesIO(head.replace(b"'<f1'", b"'|V1'", 1))
     version = np.lib.format.read_magic(file)
-    # 3.0 is 2.0 with names of fields in UTF-8. For any other version NumPy's own words are best.
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    if version not in ((1, 0), (2, 0), (3, 0)):
-        raise ValueError(f"not an .npy or .npz file of a known version; its version is {version[0]}.{version[1]}")
     with warnings.catch_warnings():  # of Python's parser
         warnings.simplefilter("ignore")
         try:

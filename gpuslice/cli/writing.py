@@ -27,7 +27,8 @@ def check_target(path: str) -> None:
     """Raise OSError if a file cannot be written, with the reason. What is there stays as it is."""
     with _writing(path):
         target, _ = _resolved(path)
-        tempfile.TemporaryFile(dir=target.parent).close()
+        with uninterrupted():
+            tempfile.TemporaryFile(dir=target.parent).close()
 
 
 def check_names(names: abc.Collection[str]) -> None:
@@ -36,7 +37,10 @@ def check_names(names: abc.Collection[str]) -> None:
     for name in known:
         if "\0" in name:
             raise ValueError(f"an .npz file cannot hold the name {name!r}, which has a NUL character")
-        size = len(name.encode())
+        try:
+            size = len(name.encode())
+        except UnicodeEncodeError:
+            raise ValueError(f"an .npz file cannot hold the name {name!r}, which is no Unicode text") from None
         if size > _LONGEST_NAME:
             raise ValueError(
                 f"an .npz file cannot hold a name of more than {_LONGEST_NAME} bytes; "
