@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuslice import engine
 from gpuslice.engine import Consecutive, Lazy
+from gpuslice.errors import describe
 from gpuslice.libraries import NUMPY, Array, device_of, library_of, plain_array
 from gpuslice.overlap import check_disjoint, repeats_an_item
 
@@ -27,11 +28,11 @@ def deliver(
         The results cannot be allocated.
     """
     if one_block is not True and one_block is not False:
-        raise ValueError(f"one_block must be True, False or None; got {one_block!r}")
+        raise ValueError(f"one_block must be True, False or None; got {describe(one_block)}")
     if copy is True and out is None and not one_block:
         return engine.dense(views)
     if copy is not True and copy is not False and copy is not None:
-        raise ValueError(f"copy must be True, False or None; got {copy!r}")
+        raise ValueError(f"copy must be True, False or None; got {describe(copy)}")
     if out is None and not one_block:
         return _as_views(views, copy)
     if copy is not True:
@@ -60,7 +61,7 @@ def _as_views(views: abc.Sequence[Lazy], copy: bool | None) -> list[Array]:
 def _checked_outs(views: abc.Sequence[Lazy], outs: abc.Sequence[Array]) -> list[Array]:
     """Return the arrays to write, those of subclasses as plain ones; raise an error if one does not fit."""
     if not isinstance(outs, (list, tuple)):
-        raise TypeError(f"out must be a list or tuple of arrays, one per output; got {type(outs).__name__}")
+        raise TypeError(f"out must be a list or tuple of arrays, one per output; got {describe(outs)}")
     if len(outs) != len(views):
         raise ValueError(f"out must hold {len(views)} arrays, one per output; got {len(outs)}")
     if isinstance(views, Consecutive):

@@ -138,17 +138,17 @@ _IS_ARRAY_OF = (
 def is_array(value: object) -> TypeGuard[Array]:
     """Return whether ``value`` is an array of a library that follows the Array API standard.
 
-    The class is asked, not the value: a class of arrays is not an array, and some objects have every attribute.
+    The class is asked for its namespace, not the value: a class of arrays is not an array, and some objects have every
+    attribute.
     """
     kind = type(value)
-    return (
-        kind is np.ndarray
-        or issubclass(kind, (np.ndarray, np.generic))
-        or (
-            not issubclass(kind, type)
-            and (hasattr(kind, "__array_namespace__") or any(is_array_of(value) for is_array_of in _IS_ARRAY_OF))
-        )
-    )
+    if kind is np.ndarray or issubclass(kind, (np.ndarray, np.generic)):
+        return True
+    if issubclass(kind, type):
+        return False
+    if hasattr(kind, "__array_namespace__"):
+        return hasattr(value, "shape") and hasattr(value, "dtype")
+    return any(is_array_of(value) for is_array_of in _IS_ARRAY_OF)
 
 
 def library_of(array: Array, argument: str) -> Library:
