@@ -42,7 +42,7 @@ def test_copy_none_and_false_give_views(copy, xp):
 
 
 def test_copy_must_be_one_of_three():
-    with pytest.raises(ValueError, match=f"^{newest('Slice')}: copy must be True, False or None; got 1"):
+    with pytest.raises(ValueError, match=f"^{newest('Slice')}: copy must be True, False or None; got int 1"):
         gs.slice(X, [0], [1], copy=1)
 
 
@@ -62,7 +62,7 @@ def test_one_block(xp):
         assert_same(part, np.ascontiguousarray(expected), like=data)
     parts[0][...] = xp.zeros_like(parts[0])
     assert to_numpy(parts[2]).all()
-    with pytest.raises(ValueError, match="one_block must be True, False or None; got 1"):
+    with pytest.raises(ValueError, match="one_block must be True, False or None; got int 1"):
         gs.split(data, [2], one_block=1)
     with pytest.raises(ValueError, match="one_block needs copy=True"):
         gs.split(data, [2], one_block=True, copy=None)
