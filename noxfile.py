@@ -1,6 +1,7 @@
 """The project's tasks, each in an environment of its own: ``nox -s lint types tests``."""
 
 import secrets
+import shutil
 import sys
 from pathlib import Path
 
@@ -84,6 +85,15 @@ def campaigns(session):
     session.install("-e", ".[test]")
     long = ["--seed", str(secrets.randbelow(1 << 32)), "--rounds", "100"]
     session.run("pytest", "tests/campaigns", *long, *session.posargs)
+
+
+@nox.session
+def mutants(session):
+    """Change gpuslice/rules.py in some 400 ways; for each a test must fail, or tests/mutants/ says why none can."""
+    session.install("-e", ".[test]", "mutmut==3.8.*", env={"GPUSLICE_KERNELS": "off"})
+    shutil.rmtree("mutants", ignore_errors=True)
+    session.run("mutmut", "run", silent=True)
+    session.run("python", "tests/mutants/survivors.py")
 
 
 @nox.session(venv_backend="none")

@@ -133,7 +133,7 @@ def _slice_axes(starts: abc.Sequence[int], axes: abc.Sequence[int] | None, rank:
     normalized = [normalize_axis(axis, rank, "axes", axes) for axis in axes]
     if len(set(normalized)) != len(normalized):
         axis = next(axis for i, axis in enumerate(normalized) if axis in normalized[:i])
-        same = [str(given) for given, meant in zip(axes, normalized, strict=True) if meant == axis]
+        same = [axes[i] for i, meant in enumerate(normalized) if meant == axis]
         which = "which" if len(axes) == 2 else f"of which {same[0]} and {same[1]}"
         raise ValueError(f"axes must name different axes; got {show('axes', axes)}, {which} are both axis {axis}")
     return normalized

@@ -46,6 +46,11 @@ def test_slice_keeps_axes_that_are_not_named():
     assert region == rules.Region((1, 0, 3), (2, 1, -1), (2, 5, 4))
 
 
+def test_slice_has_steps_of_one_by_default():
+    assert rules.slice_region((9,), [2], [7]) == rules.Region((2,), (1,), (5,))
+    assert rules.slice_region((9,), [], []) == rules.whole((9,)) == rules.Region((0,), (1,), (9,))
+
+
 def test_slice_of_fewer_starts_than_axes_takes_the_first_ones():
     assert rules.slice_region((4, 5), [1], [3]) == rules.slice_region((4, 5), [1], [3], [0])
 
@@ -68,12 +73,18 @@ def test_compose_is_slicing_twice():
             both = rules.compose(outer, inner)
             assert elements(both) == [taken[k] for k in again]
             assert both.shape[0] > 1 or both.step == (1,)
+            assert both.shape[0] > 0 or both.first == (0,)
 
 
 def test_compose_composes_each_axis():
     outer = rules.slice_region((9, 9), [8, 1], [-99, 9], [0, 1], [-2, 3])
     inner = rules.slice_region(outer.shape, [1, 2], [4, -99], [0, 1], [1, -1])
     assert rules.compose(outer, inner) == rules.Region((6, 7), (-2, -3), (3, 3))
+
+
+def test_compose_of_two_ranks_is_an_error():
+    with pytest.raises(ValueError, match="zip"):
+        rules.compose(rules.slice_region((9, 9), [1, 1], [9, 9]), rules.whole((8,)))
 
 
 def deal(dim, chunk):
@@ -100,7 +111,9 @@ def test_split_sizes(outputs):
             with pytest.raises(ValueError, match="outputs cannot be equal"):
                 rules.equal_sizes(dim, outputs)
         else:
-            assert list(rules.equal_sizes(dim, outputs)) == [dim // outputs] * outputs
+            equal = rules.equal_sizes(dim, outputs)
+            assert list(equal) == [dim // outputs] * outputs
+            assert {type(size) for size in equal} == {int}
         assert list(rules.chunk_sizes(dim, outputs)) == deal(dim, outputs)
 
 
@@ -146,13 +159,36 @@ def test_as_many_num_outputs_are_impossible_as_the_engines_refuse():
     assert impossible == 166
 
 
-def test_split_regions_lie_side_by_side():
-    regions = rules.split_regions((3, 7), 1, [2, 0, 5])
-    assert [(region.first, region.shape) for region in regions] == [
-        ((0, 0), (3, 2)),
-        ((0, 0), (3, 0)),
-        ((0, 2), (3, 5)),
-    ]
+def test_listed_sizes_may_be_zero():
+    assert list(rules.listed_sizes(5, [2, 0, 3])) == [2, 0, 3]
+    assert list(rules.listed_sizes(0, [0], 1)) == [0]
+    assert list(rules.listed_sizes(0, [])) == []
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_split_regions_lie_side_by_side(axis):
+    shape = [2, 3, 4]
+    shape[axis] = 7
+    regions = list(rules.split_regions(tuple(shape), axis, [2, 0, 5]))
+    expected = []
+    for start, size in ((0, 2), (0, 0), (2, 5)):
+        first = [0, 0, 0]
+        first[axis] = start
+        expected.append(rules.Region(tuple(first), (1, 1, 1), (*shape[:axis], size, *shape[axis + 1 :])))
+    assert regions == expected
+
+
+@pytest.mark.parametrize("rank", range(4))
+def test_axes(rank):
+    for axis in range(-5, 6):
+        if -rank <= axis < rank:
+            assert rules.normalize_axis(axis, rank) == range(rank)[axis]
+        else:
+            with pytest.raises(ValueError, match=f"^axis must .*; got {axis}$"):
+                rules.normalize_axis(axis, rank)
+
+
+EMPTY = "name a tensor, but the sequence is empty"
 
 
 @pytest.mark.parametrize("length", range(5))
@@ -165,8 +201,15 @@ def test_positions(length, end):
         elif position in places:
             assert rules.normalize_position(position, length, end=end) == position
         else:
-            with pytest.raises(IndexError, match=f"position must .*; got {position}$"):
+            with pytest.raises(IndexError) as raised:
                 rules.normalize_position(position, length, end=end)
+            allowed = f"be in [{-length}, {places[-1]}] for a sequence of length {length}" if places else EMPTY
+            assert str(raised.value) == f"position must {allowed}; got {position}"
+
+
+def test_the_end_is_no_position_by_default():
+    with pytest.raises(IndexError):
+        rules.normalize_position(2, 2)
 
 
 ERRORS = [
@@ -174,15 +217,23 @@ ERRORS = [
     (lambda: rules.slice_region((3,), [0], [1], None, [0]), "steps must not be 0; got 0 in steps=[0]"),
     (lambda: rules.slice_region((0,), [0], [1], None, [0]), "steps must not be 0; got 0 in steps=[0]"),
     (lambda: rules.slice_region((3, 3), [0, 0], [1, 1], [1, -1]), "axes must name different axes; got axes=[1, -1], which are both axis 1"),
+    (lambda: rules.slice_region((3, 3), [0] * 3, [1] * 3, [0, 1, -2]), "axes must name different axes; got axes=[0, 1, -2], of which 0 and -2 are both axis 0"),
+    (lambda: rules.slice_region((3, 3), [0] * 4, [1] * 4, [1, -2, 0, -2]), "axes must name different axes; got axes=[1, -2, 0, -2], of which -2 and 0 are both axis 0"),
+    (lambda: rules.slice_region((3, 3), [0], [1], [0, 1]), "axes must have as many values as starts, 1; got axes=[0, 1]"),
+    (lambda: rules.slice_region((3, 3), [0], [1], [0], [1, 2]), "steps must have as many values as starts, 1; got steps=[1, 2]"),
     (lambda: rules.slice_region((3,), [0, 0], [1, 1]), "starts must have at most 1 values for rank 1 if axes are omitted; got starts=[0, 0]"),
     (lambda: rules.slice_region((3,), [0], [1, 2]), "ends must have as many values as starts, 1; got ends=[1, 2]"),
     (lambda: rules.slice_region((3,), list(range(20)), [1]), "ends must have as many values as starts, 20; got ends=[1]"),
     (lambda: rules.slice_region((3,), [1], list(range(20))), "ends must have as many values as starts, 1; got ends=[0, 1, 2, 3, 4, 5, 6, 7, ...]"),
     (lambda: rules.slice_region((), [0], [1], [0]), "axes must name an axis, but rank 0 has no axes; got 0 in axes=[0]"),
+    (lambda: rules.slice_region((3,), [1], list(range(8))), "ends must have as many values as starts, 1; got ends=[0, 1, 2, 3, 4, 5, 6, 7]"),
+    (lambda: rules.normalize_axis(2**128 - 1, 2), f"axis must be in [-2, 1] for rank 2; got {2**128 - 1}"),
+    (lambda: rules.normalize_axis(-(2**128), 2), "axis must be in [-2, 1] for rank 2; got an int of 129 bits"),
     (lambda: rules.normalize_axis(-3, 2), "axis must be in [-2, 1] for rank 2; got -3"),
     (lambda: rules.listed_sizes(5, [2, -1, 4]), "split must not be negative; got split=[2, -1, 4]"),
     (lambda: rules.listed_sizes(5, [2, 2]), "split must add up to the length of the axis, 5; got 4 from split=[2, 2]"),
     (lambda: rules.listed_sizes(5, [2, 3], 3), "split must have 3 values, one per output; got split=[2, 3]"),
+    (lambda: rules.num_outputs_sizes(5, 4), "num_outputs must not make the last chunk of an axis of length 5 negative; got 4: 3 chunks of 2 leave -1"),
     (lambda: rules.num_outputs_sizes(5, 0), "num_outputs must be at least 1 and at most 2147483647; got 0"),
     (lambda: rules.chunk_sizes(5, 0), "split must be at least 1 if it is a scalar; got 0"),
 ]  # fmt: skip
