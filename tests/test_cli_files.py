@@ -321,7 +321,8 @@ def test_reasons_are_never_empty(folder, capsys, monkeypatch):
         monkeypatch.setattr(os, "fsync", failing(error))
         refused(capsys, [*SLICE, "-o", "y.npy"], f"y.npy: cannot be written; {words}\n")
         monkeypatch.setattr("gpuslice.cli.op.evaluate", failing(error))
-        refused(capsys, SLICE, f"{words}\n")
+        prefix = "Slice-13: " if isinstance(error, MemoryError) else ""
+        refused(capsys, SLICE, f"{prefix}{words}\n")
         monkeypatch.undo()
         monkeypatch.chdir(folder)
     assert left(folder) == []

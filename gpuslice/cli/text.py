@@ -9,7 +9,7 @@ from typing import TextIO
 def reason(error: BaseException) -> str:
     """Return why something failed, in words."""
     if isinstance(error, MemoryError):
-        return f"out of memory: {error}" if str(error) else "out of memory"
+        return str(error) if "out of memory" in str(error) else f"out of memory: {error}".removesuffix(": ")
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__
