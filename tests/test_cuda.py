@@ -200,6 +200,15 @@ def test_each_device_runs_its_own(cp):
         backward(data, out=cp.empty_like(cp.asarray(x)))
 
 
+@pytest.mark.parametrize("strides", [(0, 4), (4, 4), (8, 4)])
+def test_out_that_overlaps_itself_is_refused(cp, strides):
+    memory = cp.zeros(99, np.int32)
+    out = cp.lib.stride_tricks.as_strided(memory, (3, 4), strides)
+    with pytest.raises(ValueError, match="out must not overlap itself"):
+        gs.slice(cp.ones((3, 4), np.int32), [], [], out=out)
+    assert not memory.any()
+
+
 def test_a_result_that_is_too_large_changes_nothing(cp):
     x = cp.asarray(items(1, 1000))
     huge = cp.broadcast_to(x, (1 << 45, 1000))
