@@ -13,7 +13,7 @@ from gpuslice.cli.writing import check_target, write_array, write_arrays
 from gpuslice.dtypes import dtype_name
 from gpuslice.errors import error_prefix
 from gpuslice.libraries import Array, is_array
-from gpuslice.onnx.evaluate import evaluate, finish
+from gpuslice.onnx.evaluate import Values, evaluate, finish
 from gpuslice.sequence import Sequence
 from gpuslice.versions import VERSIONS, Input, Version, find_version
 
@@ -103,7 +103,7 @@ class _Words:
             self.inputs[name] = partial(read_arrays if several else read_array, text, dtype or None)
 
 
-def _evaluate(version: Version, inputs: dict[str, Any], attributes: dict[str, Any], outputs: int | None) -> list[Any]:
+def _evaluate(version: Version, inputs: dict[str, Any], attributes: dict[str, Any], outputs: int | None) -> Values:
     """Return the outputs, not yet copied."""
     values = [inputs.get(entry.name) for entry in version.inputs]
     if version.inputs and version.inputs[-1].variadic:

@@ -27,8 +27,8 @@ def small_numpy_arrays(views: abc.Sequence[Lazy]) -> abc.Iterable[Array] | None:
     for view in views:
         if view.library is not NUMPY or type(view) is Joined:
             return None
-        array = view.array[index(view.region)]  # type: ignore[union-attr]
-        weight += _weight(array.nbytes, is_contiguous=array.flags.c_contiguous)
+        array = view.array if view.is_whole else view.array[index(view.region)]  # type: ignore[union-attr]
+        weight += array.nbytes * _CONTIGUOUS_WEIGHT if array.flags.c_contiguous else array.nbytes
         if weight >= limit:
             return None
         arrays.append(array)
@@ -37,7 +37,9 @@ def small_numpy_arrays(views: abc.Sequence[Lazy]) -> abc.Iterable[Array] | None:
 
 def are_small(arrays: abc.Sequence[Array]) -> bool:
     """Return whether NumPy arrays are small enough for NumPy's own copy."""
-    weight = sum(_weight(array.nbytes, is_contiguous=array.flags.c_contiguous) for array in arrays)
+    weight = 0.0
+    for array in arrays:
+        weight += array.nbytes * _CONTIGUOUS_WEIGHT if array.flags.c_contiguous else array.nbytes
     return weight < _limit(len(arrays))
 
 

@@ -44,6 +44,11 @@ class View:
         return cls(array, whole(tuple(array.shape)), library)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether this is a view of the whole array, item by item. Some such views are not known to be."""
+        return self.region is whole(self.array.shape)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the result."""
         return self.region.shape

@@ -92,17 +92,24 @@ def concat_from_sequence(
     if not items:
         raise ValueError(f"{argument} must hold at least one tensor; got an empty sequence")
     axis = rules.normalize_axis(axis, len(items[0].shape) + stack)
-    if not stack and set(map(type, items)) == {np.ndarray} and len({_outer(item.shape, axis) for item in items}) == 1:
-        return [Joined.of_numpy(items, axis)]
+    joined = None if stack else axis
+    if set(map(type, items)) == {np.ndarray} and len({_outer(item.shape, joined) for item in items}) == 1:
+        return [Joined.of_numpy(_with_axis(items, axis) if stack else items, axis)]
     views = [as_lazy(item) for item in items]
     for view in views[1:]:
-        _check_alike(views[0], view, None if stack else axis, argument)
+        _check_alike(views[0], view, joined, argument)
     return [Joined([view.with_axis(axis) for view in views] if stack else views, axis)]
 
 
-def _outer(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+def _with_axis(arrays: abc.Sequence[Array], axis: int) -> list[Array]:
+    """Return NumPy arrays with a new axis of one item."""
+    index = (*(slice(None),) * axis, None)
+    return [array[index] for array in arrays]
+
+
+def _outer(shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
     """Return the rank, and all counts except along an axis."""
-    return (len(shape), *shape[:axis], *shape[axis + 1 :])
+    return shape if axis is None else (len(shape), *shape[:axis], *shape[axis + 1 :])
 
 
 def _check_alike(first: Lazy, other: Lazy, axis: int | None, argument: str) -> None:
@@ -112,7 +119,6 @@ def _check_alike(first: Lazy, other: Lazy, axis: int | None, argument: str) -> N
         )
     if other.device != first.device:
         raise ValueError(f"{argument} must hold arrays of one device; got {first.device} and {other.device}")
-    alike = other.shape == first.shape if axis is None else _outer(other.shape, axis) == _outer(first.shape, axis)
-    if not alike:
+    if _outer(other.shape, axis) != _outer(first.shape, axis):
         where = "" if axis is None else f" except along axis {axis}"
         raise ValueError(f"{argument} must hold tensors of one shape{where}; got {first.shape} and {other.shape}")

@@ -2,26 +2,28 @@
 
 import reprlib
 from collections import abc
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from gpuslice.dtypes import dtype_name
-from gpuslice.engine import Joined, View, dense
+from gpuslice.engine import Consecutive, Joined, View, dense
 from gpuslice.lazy.slicing import as_array
 from gpuslice.libraries import is_array, library_of, plain_array
 from gpuslice.onnx.types import check_text, name_of_elem_type
-from gpuslice.sequence import Item, Sequence, as_sequence
+from gpuslice.sequence import Item, Sequence, as_sequence, items_of
 from gpuslice.versions import Attribute, Input, Version
 
 Value: TypeAlias = Item | Sequence[Any]
+Values: TypeAlias = abc.Sequence[Value]
 
 _LAZY = frozenset((View, Joined))
 
 
 def evaluate(
     version: Version, inputs: abc.Sequence[Any], attributes: abc.Mapping[str, Any], outputs: int = 1
-) -> list[Value]:
+) -> Values:
     """Return the outputs of an operator version, not yet copied.
 
     Parameters
@@ -49,12 +51,12 @@ def evaluate(
     return apply(version, inputs, checked, outputs)
 
 
-def apply(version: Version, inputs: abc.Sequence[Any], attributes: abc.Mapping[str, Any], outputs: int) -> list[Value]:
+def apply(version: Version, inputs: abc.Sequence[Any], attributes: abc.Mapping[str, Any], outputs: int) -> Values:
     """Do what `evaluate` does for a node whose attributes and numbers of inputs and outputs are already checked."""
     bound: dict[str, tuple[str, str]] = {}
     values = [_checked(version, i, value, bound) for i, value in enumerate(inputs)]
     count = {"outputs": outputs} if version.many_outputs else {}
-    return list(version.run(*values, **attributes, **count))
+    return version.run(*values, **attributes, **count)
 
 
 def check_attributes(version: Version, attributes: abc.Mapping[str, Any]) -> dict[str, Any]:
@@ -100,27 +102,34 @@ def check_input_count(version: Version, given: abc.Sequence[bool]) -> None:
 
 def finish(values: abc.Sequence[Value | None]) -> list[Any]:
     """Return all values dense, copied in one call. Sequences keep the arrays they refer to and get copies of views."""
-    lazy = [value for value in values if isinstance(value, (View, Joined))]
-    if len(lazy) == len(values):
-        return dense(lazy)
+    if isinstance(values, Consecutive) or _LAZY.issuperset(map(type, values)):
+        return dense(values)  # type: ignore[arg-type]
     waiting = [_lazy_items(value) for value in values]
-    arrays = iter(dense([item for items in waiting for item in items]))
+    with_items = [items for items in waiting if items]
+    # One sequence stays as it is: the parts of a large split are made when they are read.
+    arrays = iter(dense(with_items[0] if len(with_items) == 1 else list(chain.from_iterable(with_items))))
     return [_finished(value, arrays) if items else value for value, items in zip(values, waiting, strict=True)]
 
 
-def _lazy_items(value: Value | None) -> list[Any]:
+def _lazy_items(value: Value | None) -> abc.Sequence[Any]:
     """Return what of a value has to be copied."""
     if isinstance(value, Sequence):
+        items = items_of(value)
+        if isinstance(items, Consecutive):
+            return items
         # Most sequences have no views. This is the fastest way to see that.
-        return [] if _LAZY.isdisjoint(map(type, value)) else [item for item in value if type(item) in _LAZY]
+        return [] if _LAZY.isdisjoint(map(type, items)) else [item for item in items if type(item) in _LAZY]
     return [value] if type(value) in _LAZY else []
 
 
 def _finished(value: Any, arrays: abc.Iterator[Any]) -> Any:
     """Return a value with its views replaced by arrays."""
-    if isinstance(value, Sequence):
-        return Sequence.of_items([next(arrays) if type(item) in _LAZY else item for item in value], value.dtype)
-    return next(arrays)
+    if not isinstance(value, Sequence):
+        return next(arrays)
+    items = items_of(value)
+    if isinstance(items, Consecutive):
+        return Sequence.of_items(list(islice(arrays, len(items))), value.dtype)
+    return Sequence.of_items([next(arrays) if type(item) in _LAZY else item for item in items], value.dtype)
 
 
 def _checked(version: Version, position: int, value: Any, bound: dict[str, tuple[str, str]]) -> Any:

@@ -1,5 +1,6 @@
 """A node of a graph, checked and ready to run."""
 
+from collections import abc
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,7 +59,7 @@ class GraphNode:
         """Return what the version says of an input; None for Identity."""
         return self.version.input(position) if self.version else None
 
-    def run(self, inputs: list[Any]) -> list[Any]:
+    def run(self, inputs: list[Any]) -> abc.Sequence[Any]:
         """Return the outputs for the inputs, not yet copied."""
         if self.version is None:
             return inputs

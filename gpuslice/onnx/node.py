@@ -77,7 +77,9 @@ def run_node(node: NodeProto, inputs: abc.Sequence[Any], *, opset: int) -> list[
         values = _match_inputs(read.inputs, inputs)
         check_input_count(read.version, [value is not None for value in values])
         outputs = apply(read.version, values, read.attributes, len(read.outputs))
-        return finish([value if name else None for name, value in zip(read.outputs, outputs, strict=True)])
+        if "" in read.outputs:
+            outputs = [value if name else None for name, value in zip(read.outputs, outputs, strict=True)]
+        return finish(outputs)
 
 
 @dataclass(frozen=True)
