@@ -12,20 +12,20 @@ _MEGABYTE = 1 << 20
 # A result that would take more than this share of its cache is not kept: it would drive out all others.
 _LARGEST_SHARE = 4
 
-_caches: list["_Cache"] = []
+_caches: list["BoundedCache"] = []
 
 
-class _Cache:
-    """Results by their arguments. The oldest ones are dropped if there are too many bytes of them.
+class BoundedCache:
+    """Results by their arguments, up to so many megabytes. If there are more, the oldest ones are dropped.
 
     There is no lock: a lock that is held when memory runs out may stay held. Each step alone is atomic, and between two
     steps of one thread another may do any of its own.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, megabytes: int) -> None:
         self.results: dict[tuple[Any, ...], Any] = {}
         self._sizes: deque[tuple[tuple[Any, ...], int]] = deque()
-        self._limit = limit
+        self._limit = megabytes * _MEGABYTE
         self._size = 0
         _caches.append(self)
 
@@ -58,7 +58,7 @@ def bounded_cache(megabytes: int) -> Callable[[Callable[..., R]], Callable[..., 
     """
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
-        cache = _Cache(megabytes * _MEGABYTE)
+        cache = BoundedCache(megabytes)
         results = cache.results
 
         @wraps(function)

@@ -69,6 +69,23 @@ def check_disjoint(inputs: abc.Sequence[Array], outs: abc.Sequence[Array]) -> No
         raise ValueError("out must not overlap an input, and its arrays must not overlap each other")
 
 
+def is_apart(array: Array, out: Array) -> bool:
+    """Return True if two NumPy arrays surely share no memory, which is seen at once for most; False if not sure."""
+    return (out.base is None or not is_foreign(out)) and not np.may_share_memory(array, out)
+
+
+def are_apart(array: Array, outs: abc.Sequence[Array]) -> bool:
+    """Return True if an array and several outputs surely share no memory; False if not sure."""
+    owner = array
+    while type(owner.base) is np.ndarray:
+        owner = owner.base
+    owners = {id(owner)} if owner.base is None and owner.flags.owndata else set()
+    for out in outs:
+        if out.base is None and out.flags.owndata:
+            owners.add(id(out))
+    return len(owners) == len(outs) + 1  # each owns its memory, alone
+
+
 def repeats_an_item(array: Array) -> bool:
     """Return whether two items of an array share memory, or may share it if the answer takes too long."""
     if 0 in array.shape or (isinstance(array, np.ndarray) and array.flags.c_contiguous):

@@ -5,7 +5,8 @@ from gpuslice.engine.copying import copy_into, dense, dense_in_one_block
 from gpuslice.engine.generic import gives_views, indexed
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.memory import check_parts_fit
-from gpuslice.engine.trace import Launch, Trace, trace
+from gpuslice.engine.prepared import Prepared, prepared_for
+from gpuslice.engine.trace import Launch, Trace, is_tracing, trace
 from gpuslice.engine.views import View
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Joined",
     "Launch",
     "Lazy",
+    "Prepared",
     "Trace",
     "View",
     "check_parts_fit",
@@ -21,5 +23,7 @@ __all__ = [
     "dense_in_one_block",
     "gives_views",
     "indexed",
+    "is_tracing",
+    "prepared_for",
     "trace",
 ]

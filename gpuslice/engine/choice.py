@@ -7,6 +7,7 @@ from gpuslice.engine.consecutive import Consecutive
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.views import index_of, new_index_of
 from gpuslice.libraries import NUMPY, Array
+from gpuslice.rules import Region
 
 SMALL_BYTES = 1 << 15
 # A plan takes longer with each part.
@@ -33,6 +34,25 @@ def small_numpy_arrays(views: abc.Sequence[Lazy]) -> abc.Iterable[Array] | None:
             return None
         arrays.append(array)
     return arrays
+
+
+def numpy_is_faster(strides: tuple[int, ...], itemsize: int, regions: abc.Sequence[Region]) -> bool:
+    """Return whether NumPy copies regions of a NumPy array faster than the kernels do, to contiguous arrays."""
+    weight = 0.0
+    for region in regions:
+        weight += _weight(prod(region.shape) * itemsize, is_contiguous=_is_run(strides, itemsize, region))
+    return weight < _limit(len(regions))
+
+
+def _is_run(strides: tuple[int, ...], itemsize: int, region: Region) -> bool:
+    """Return whether the items of a region lie one behind the other."""
+    expected = itemsize
+    for stride, step, count in zip(reversed(strides), reversed(region.step), reversed(region.shape), strict=True):
+        if count > 1:
+            if stride * step != expected:
+                return False
+            expected *= count
+    return True
 
 
 def are_small(arrays: abc.Sequence[Array]) -> bool:

@@ -14,6 +14,7 @@ from gpuslice.engine.choice import are_small, small_numpy_arrays, small_numpy_pa
 from gpuslice.engine.fields import field_by_field
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.memory import raise_too_large
+from gpuslice.engine.prepared import prepared_for
 from gpuslice.engine.trace import Launch, is_tracing, record_allocation, record_launch
 from gpuslice.engine.views import View
 from gpuslice.libraries import Array
@@ -38,6 +39,9 @@ def dense(values: abc.Sequence[Lazy]) -> list[Array]:
         The copies cannot be allocated. Nothing is copied then.
     """
     try:
+        prepared = prepared_for(values[0].array, values) if values and not is_tracing() else None
+        if prepared is not None:
+            return prepared.fresh(values[0].array)
         arrays = small_numpy_arrays(values)
         if arrays is not None:
             return _numpy_copies(arrays)

@@ -15,7 +15,9 @@ from gpuslice.rules import Region
 
 Pairs: TypeAlias = abc.Sequence[tuple[View, View]]
 # Source strides, target strides and shape of a part.
-_Geometry: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+Geometry: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+# Packed launches with the bytes they move, and the parts that kernels cannot move.
+Plan: TypeAlias = tuple[list[tuple[PackedLaunch, int]], list[int]]
 
 
 class ReadyLaunch(NamedTuple):
@@ -112,20 +114,32 @@ class KernelExecutor(ABC):
         for source, target in pairs:
             if source.array is not array:  # the parts of a split share one array
                 array, base = source.array, address_of(source.array)
-            offset, source_strides = _offset_and_strides(source.region, source.array.strides)
+            offset, source_strides = byte_offset_and_strides(source.region, source.array.strides)
             sources.append(base + offset)
-            offset, target_strides = _offset_and_strides(target.region, target.array.strides)
+            offset, target_strides = byte_offset_and_strides(target.region, target.array.strides)
             targets.append(address_of(target.array) + offset)
             geometry.append((source_strides, target_strides, source.region.shape))
-        in_vector = tuple([target % VECTOR_BYTES for target in targets])
-        planned, left = self._plans(size, tuple(geometry), _alignment(sources), in_vector)
+        planned, left = self.plan(size, tuple(geometry), sources, targets)
         ready = [ReadyLaunch(packed, packed.fill(sources, targets), moved) for packed, moved in planned]
         return ready, [pairs[i] for i in left]
 
+    def plan(
+        self, size: int, geometry: tuple[Geometry, ...], sources: abc.Sequence[int], targets: abc.Sequence[int]
+    ) -> Plan:
+        """Return the plan for parts at some addresses. It holds for all addresses with the same alignment."""
+        return self._plans(size, geometry, _alignment(sources), tuple([target % VECTOR_BYTES for target in targets]))
+
+    def run_planned(
+        self, planned: abc.Iterable[tuple[PackedLaunch, int]], sources: abc.Sequence[int], targets: abc.Sequence[int]
+    ) -> None:
+        """Launch what was planned, with the addresses of all parts."""
+        ready = [ReadyLaunch(packed, packed.fill(sources, targets), moved) for packed, moved in planned]
+        for launch in ready:
+            self.launch(self.kernel(launch.packed), launch)
+
     def _plan(
-        self, size: int, geometry: tuple[_Geometry, ...], sources: tuple[int, ...], targets: tuple[int, ...]
-    ) -> tuple[list[tuple[PackedLaunch, int]], list[int]]:
-        """Return packed launches with the bytes they move, and the parts that kernels cannot move."""
+        self, size: int, geometry: tuple[Geometry, ...], sources: tuple[int, ...], targets: tuple[int, ...]
+    ) -> Plan:
         parts = [
             Part(source, strides, target, target_strides, shape)
             for source, target, (strides, target_strides, shape) in zip(sources, targets, geometry, strict=True)
@@ -146,7 +160,7 @@ def _moves_bits(source: View, target: View) -> bool:
 
 
 @bounded_cache(8)
-def _offset_and_strides(region: Region, strides: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+def byte_offset_and_strides(region: Region, strides: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     """Return the bytes from an array's first item to a region's first item, and the region's byte strides."""
     offset = sum(first * stride for first, stride in zip(region.first, strides, strict=True))
     return offset, tuple([stride * step for stride, step in zip(strides, region.step, strict=True)])

@@ -1,0 +1,140 @@
+"""Copies that are prepared once, for all NumPy arrays of one shape, strides and dtype. A call is then a look-up."""
+
+from collections import abc
+from typing import TypeAlias
+
+import numpy as np
+
+from gpuslice.caches import bounded_cache
+from gpuslice.dtypes import DType
+from gpuslice.engine import host_library
+from gpuslice.engine.choice import numpy_is_faster
+from gpuslice.engine.fields import has_gaps
+from gpuslice.engine.host import HOST_EXECUTOR
+from gpuslice.engine.joined import Lazy
+from gpuslice.engine.kernel_executor import Plan, byte_offset_and_strides
+from gpuslice.engine.plan import VECTOR_BYTES
+from gpuslice.engine.views import View, new_index_of
+from gpuslice.libraries import Array, address_of_numpy
+from gpuslice.rules import Region
+
+_MOST_REGIONS = 64
+# Arrays of one kind differ in how they lie in a vector. Most have one or two such alignments.
+_MOST_ALIGNMENTS = 4
+_BYTES_PER_REGION = 1 << 10
+
+
+class ByNumPy:
+    """Regions that NumPy copies. The results of `fresh` are new; `into` writes C-contiguous arrays."""
+
+    __slots__ = ("_first", "_indices", "shapes")
+
+    def __init__(self, regions: abc.Sequence[Region]) -> None:
+        self.shapes = [region.shape for region in regions]
+        self._indices = tuple(map(new_index_of, regions))
+        self._first = self._indices[0]
+
+    def fresh(self, array: Array) -> list[Array]:
+        """Return a dense copy of each region of an array."""
+        return [array[index].copy() for index in self._indices]
+
+    def fresh_one(self, array: Array) -> Array:
+        """Return a dense copy of the only region."""
+        return array[self._first].copy()
+
+    def into_one(self, array: Array, target: Array) -> None:
+        """Copy the only region of an array into a target."""
+        target[...] = array[self._first]
+
+    def into(self, array: Array, targets: abc.Sequence[Array]) -> None:
+        """Copy each region of an array into its target."""
+        for index, target in zip(self._indices, targets, strict=True):
+            target[...] = array[index]
+
+
+class ByKernels:
+    """Regions that kernels copy, with the same methods as `ByNumPy`."""
+
+    __slots__ = ("_dtype", "_geometry", "_offsets", "_planned", "_regions", "shapes")
+
+    def __init__(self, strides: tuple[int, ...], dtype: DType, regions: abc.Sequence[Region]) -> None:
+        self._dtype = dtype
+        self._regions = regions
+        self.shapes = [region.shape for region in regions]
+        places = [byte_offset_and_strides(region, strides) for region in regions]
+        self._offsets = [offset for offset, _ in places]
+        self._geometry = tuple(
+            (source, _contiguous(shape, dtype.itemsize), shape)
+            for (_, source), shape in zip(places, self.shapes, strict=True)
+        )
+        self._planned: dict[tuple[int, ...], Plan] = {}
+
+    def __sizeof__(self) -> int:
+        """Count the plans, too, which are made later."""
+        return object.__sizeof__(self) + _MOST_ALIGNMENTS * _BYTES_PER_REGION * (1 + len(self.shapes))
+
+    def fresh(self, array: Array) -> list[Array]:
+        """Return a dense copy of each region of an array."""
+        targets = [np.empty(shape, self._dtype) for shape in self.shapes]
+        self.into(array, targets)
+        return targets
+
+    def fresh_one(self, array: Array) -> Array:
+        """Return a dense copy of the only region."""
+        return self.fresh(array)[0]
+
+    def into_one(self, array: Array, target: Array) -> None:
+        """Copy the only region of an array into a target."""
+        self.into(array, (target,))
+
+    def into(self, array: Array, targets: abc.Sequence[Array]) -> None:
+        """Copy each region of an array into its target."""
+        base = address_of_numpy(array)
+        addresses = [address_of_numpy(target) for target in targets]
+        alignment = (base % VECTOR_BYTES, *[address % VECTOR_BYTES for address in addresses])
+        planned, left = self._planned.get(alignment) or self._plan(alignment)
+        for i in left:
+            targets[i][...] = array[new_index_of(self._regions[i])]
+        HOST_EXECUTOR.run_planned(planned, [base + offset for offset in self._offsets], addresses)
+
+    def _plan(self, alignment: tuple[int, ...]) -> Plan:
+        sources = [alignment[0] + offset for offset in self._offsets]
+        if len(self._planned) >= _MOST_ALIGNMENTS:
+            self._planned.clear()
+        plan = self._planned[alignment] = HOST_EXECUTOR.plan(
+            self._dtype.itemsize, self._geometry, sources, alignment[1:]
+        )
+        return plan
+
+
+Prepared: TypeAlias = ByNumPy | ByKernels
+
+
+def prepared_for(array: Array, values: abc.Sequence[Lazy]) -> Prepared | None:
+    """Return how values that are regions of one NumPy array are copied; None if they are others, many or unusual."""
+    if type(array) is not np.ndarray or not 0 < len(values) <= _MOST_REGIONS:
+        return None
+    for value in values:
+        if type(value) is not View or value.array is not array:
+            return None
+    return _prepare(array.strides, array.dtype, tuple([value.region for value in values]))  # type: ignore[union-attr]
+
+
+@bounded_cache(8)
+def _prepare(strides: tuple[int, ...], dtype: DType, regions: tuple[Region, ...]) -> Prepared | None:
+    if has_gaps(dtype):
+        return None
+    if dtype.hasobject or not dtype.itemsize or host_library.LIBRARY is None:
+        return ByNumPy(regions)
+    if numpy_is_faster(strides, dtype.itemsize, regions):
+        return ByNumPy(regions)
+    return ByKernels(strides, dtype, regions)
+
+
+def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Return the byte strides of a C-contiguous array, as NumPy gives them."""
+    strides, stride = [], itemsize
+    for count in reversed(shape):
+        strides.append(stride)
+        stride *= max(1, count)
+    return tuple(reversed(strides))

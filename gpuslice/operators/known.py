@@ -1,0 +1,90 @@
+"""Calls that were made before: a call with the same arguments, on a NumPy array of the same kind, is a look-up.
+
+These functions run in every call, however small its arrays are, so they are written for speed.
+"""
+
+from collections import abc
+from typing import Any
+
+import numpy as np
+
+from gpuslice.caches import BoundedCache
+from gpuslice.engine import Lazy, Prepared, is_tracing, prepared_for
+from gpuslice.libraries import Array
+from gpuslice.overlap import are_apart, is_apart
+
+Key = tuple[Any, ...]
+
+
+class KnownCalls:
+    """How the results of one function's calls are copied, by the array's shape, strides and dtype and the arguments."""
+
+    def __init__(self) -> None:
+        cache = BoundedCache(4)
+        self._keep = cache.keep
+        self.find: abc.Callable[[Key | None], Prepared | None] = cache.results.get  # type: ignore[assignment]
+
+    def learn(self, key: Key | None, array: Array, views: abc.Sequence[Lazy]) -> None:
+        """Keep how the views that a call has returned are copied."""
+        prepared = None if key is None else prepared_for(array, views)
+        if key is not None and prepared is not None:
+            self._keep(key, prepared)
+
+
+def key_of(array: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Key | None:
+    """Return the key of a slice; None if the array is not NumPy's, or the bounds are not all lists, or tuples, of ints.
+
+    Only exact ints: True and 1.0 equal 1 and have its hash, but they are not allowed.
+    """
+    if type(array) is not np.ndarray or type(starts) not in _LISTS or is_tracing():
+        return None
+    try:
+        values = starts + ends if axes is None else starts + ends + axes
+        values = tuple(values if steps is None else values + steps)
+    except TypeError:  # they are of several types
+        return None
+    for value in values:
+        if type(value) is not int:
+            return None
+    return array.shape, array.strides, array.dtype, values, len(starts), axes is None, steps is None
+
+
+def key_of_split(array: Any, split: Any, axis: Any, num_outputs: Any) -> Key | None:
+    """Return the key of a split; None if the array is not NumPy's or the arguments are not ints and lists of ints."""
+    if type(array) is not np.ndarray or type(axis) is not int or is_tracing():
+        return None
+    if type(split) in _LISTS:
+        split = tuple(split)
+        for size in split:
+            if type(size) is not int:
+                return None
+    elif split is not None:
+        return None
+    if num_outputs is not None and type(num_outputs) is not int:
+        return None
+    return array.shape, array.strides, array.dtype, split, axis, num_outputs
+
+
+def is_usual(array: Array, out: Any, shape: tuple[int, ...]) -> bool:
+    """Return whether an output needs no closer look: it is plain, contiguous and of the right kind, and lies apart."""
+    if type(out) is not np.ndarray or out.shape != shape or out.dtype != array.dtype:
+        return False
+    flags = out.flags
+    return flags.c_contiguous and flags.writeable and is_apart(array, out)
+
+
+def are_usual(array: Array, outs: abc.Sequence[Any], shapes: abc.Sequence[tuple[int, ...]]) -> bool:
+    """Return whether several outputs need no closer look."""
+    if len(outs) != len(shapes):
+        return False
+    dtype = array.dtype
+    for out, shape in zip(outs, shapes, strict=True):
+        if type(out) is not np.ndarray or out.shape != shape or out.dtype != dtype:
+            return False
+        flags = out.flags
+        if not (flags.c_contiguous and flags.writeable):
+            return False
+    return are_apart(array, outs)
+
+
+_LISTS = (list, tuple)
