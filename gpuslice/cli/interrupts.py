@@ -36,18 +36,27 @@ class Interrupts:
 _current = Interrupts()
 
 
+def received() -> int | None:
+    """Return the first signal since `interruptible` began; None if there was none."""
+    return _current.received
+
+
 @contextmanager
-def interruptible() -> abc.Iterator[Interrupts]:
-    """Let SIGINT and SIGTERM end this block. Handlers that a program has set for itself stay."""
-    _current.received, _current.held = None, False
+def interruptible() -> abc.Iterator[None]:
+    """Raise `Interrupted` at SIGINT and SIGTERM. Handlers that a program has set for itself stay.
+
+    The exception may also leave this block while it ends, so the caller catches it outside.
+    """
+    _current.received, _current.held = None, True
     numbers = [signal.SIGINT, signal.SIGTERM] if threading.current_thread() is threading.main_thread() else []
     default = (signal.SIG_DFL, signal.default_int_handler)
     before = {number: signal.signal(number, _current) for number in numbers if signal.getsignal(number) in default}
     try:
-        yield _current
-    except Interrupted:
-        pass
+        with uninterrupted():  # what came while the handlers were set
+            pass
+        yield
     finally:
+        _current.held = True
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -4,9 +4,10 @@ import argparse
 import os
 import signal
 from collections import abc
+from contextlib import suppress
 from typing import Any, NoReturn
 
-from gpuslice.cli.interrupts import interruptible
+from gpuslice.cli.interrupts import Interrupted, interruptible, received
 from gpuslice.cli.text import reason, report, show
 from gpuslice.config import describe_config
 
@@ -43,22 +44,28 @@ def main(arguments: abc.Sequence[str] | None = None) -> int:
         SIGTERM, with such a line; 141 if nobody reads what is printed any more.
     """
     code, message = 0, ""
-    with interruptible() as interrupts:
-        try:
-            _run(arguments)
-        except SystemExit:  # argparse ends so after --help
-            pass
-        except BrokenPipeError:
-            code = _SIGNAL + _SIGPIPE
-        except (_UsageError, *_REFUSALS) as error:
-            code, message = _FAILED, reason(error)
-            if isinstance(error, OSError) and error.filename is not None:
-                message = f"{os.fsdecode(error.filename)}: {message}"
-    if interrupts.received is not None:
-        code, message = _SIGNAL + interrupts.received, f"stopped by {signal.Signals(interrupts.received).name}"
+    with suppress(Interrupted), interruptible():
+        code, message = _outcome(arguments)
+    number = received()
+    if number is not None:
+        code, message = _SIGNAL + number, f"stopped by {signal.Signals(number).name}"
     if message:
         report(message)
     return code
+
+
+def _outcome(arguments: abc.Sequence[str] | None) -> tuple[int, str]:
+    """Run a command, and return its exit code and what is wrong."""
+    try:
+        _run(arguments)
+    except BrokenPipeError:
+        return _SIGNAL + _SIGPIPE, ""
+    except (_UsageError, *_REFUSALS) as error:
+        file = error.filename if isinstance(error, OSError) else None
+        return _FAILED, reason(error) if file is None else f"{os.fsdecode(file)}: {reason(error)}"
+    except SystemExit:  # argparse ends so after --help
+        pass
+    return 0, ""
 
 
 def _run(arguments: abc.Sequence[str] | None) -> None:
