@@ -83,6 +83,12 @@ def test_the_onnx_layer_says_what_to_install():
     assert done.stderr.endswith("ImportError: gpuslice.onnx needs the onnx package: pip install 'gpuslice[onnx]'\n")
 
 
+def test_the_onnx_layer_says_what_else_is_missing():
+    code = "import sys; sys.modules['google.protobuf'] = None; import gpuslice.onnx"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "google.protobuf" in done.stderr.splitlines()[-1]
+
+
 def test_star_import_leaves_the_builtin_slice():
     names = {}
     exec("from gpuslice import *", names)

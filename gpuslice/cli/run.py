@@ -71,11 +71,14 @@ def _listed(found: list[Any]) -> str:
         return "No part of the model can run"
     lines = [
         f"{number}: nodes {len(part.graph.node)}, from {_first_node(part)} with input "
-        + ", ".join(repr(entry.name) for entry in part.graph.input)
-        for number, part in enumerate(found[:_MOST_LISTED], 1)
+        f"{_few(', ', [repr(entry.name) for entry in part.graph.input])}"
+        for number, part in enumerate(found, 1)
     ]
-    more = ["..."] * (len(found) > _MOST_LISTED)
-    return f"Parts that can run: {len(found)} ({'; '.join(lines + more)})"
+    return f"Parts that can run: {len(found)} ({_few('; ', lines)})"
+
+
+def _few(separator: str, words: list[str]) -> str:
+    return separator.join(words[:_MOST_LISTED] + ["..."] * (len(words) > _MOST_LISTED))
 
 
 def _first_node(part: Any) -> str:
