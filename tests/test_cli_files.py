@@ -265,6 +265,12 @@ def test_two_members_of_one_name_are_refused(folder, capsys):
     )
 
 
+def test_members_are_read_by_place(folder):
+    npz(("a", npy(X)), ("a.npy", npy(X[0])), ("../a.npy", npy(X[1])))("names.npz")
+    for read, expected in zip(read_arrays("names.npz"), (X, X[0], X[1]), strict=True):
+        assert_same(read, expected)
+
+
 def limited(limit, size, words):
     """Run a command in a process of its own, whose resource ``limit`` is lowered by ``size`` after the imports."""
     code = "\n".join((
@@ -359,8 +365,13 @@ def test_modes(folder, name):
         assert mode(folder / name) == 0o640
         assert os.umask(0o027) == 0o027
         (folder / name).chmod(0o604)
+        root = os.geteuid() == 0
+        if root:
+            os.chown(name, 65534, 65533)
         assert main([*SLICE, "-o", name]) == 0
         assert mode(folder / name) == 0o604
+        status = (folder / name).stat()
+        assert not root or (status.st_uid, status.st_gid) == (65534, 65533)
     finally:
         os.umask(before)
 

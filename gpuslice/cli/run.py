@@ -8,7 +8,7 @@ from gpuslice import devices
 from gpuslice.cli.arguments import split_word
 from gpuslice.cli.reading import read_array, read_arrays
 from gpuslice.cli.results import cells_of, named_arrays, table
-from gpuslice.cli.text import show
+from gpuslice.cli.text import printable, show
 from gpuslice.cli.writing import check_names, check_target, write_arrays
 from gpuslice.engine import Trace, trace
 from gpuslice.onnx import Graph, load_model, parts
@@ -49,7 +49,7 @@ def run_model(model: str, words: abc.Sequence[str], output: str, device: str, pa
         seconds = time.perf_counter() - began
     write_arrays(output, named_arrays(zip(results, devices.to_host(results.values()), strict=True)))
     show(table(rows))
-    show(f"outputs: {_summary(collected)}, {seconds * 1e3:.3f} ms -> {output}")
+    show(f"outputs: {_summary(collected)}, {seconds * 1e3:.3f} ms -> {printable(output)}")
 
 
 def _graph(model: Any, part: int | None) -> Graph:
