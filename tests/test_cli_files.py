@@ -94,6 +94,17 @@ def test_every_element_type_goes_through_the_commands(folder, number):
         assert_same(result, array)
 
 
+def test_large_arrays(folder):
+    array = items(3 << 20, 1)
+    write_arrays("y.npz", {"a": array, "b": array[:, 0][::-2], "c": array[:1]})
+    with np.load("y.npz") as results:
+        for name, expected in {"a": array, "b": array[::-2, 0].copy(), "c": array[:1]}.items():
+            assert_same(results[name], expected)
+    assert_same(read_arrays("y.npz")[1], array[::-2, 0].copy())
+    write_array("y.npy", array.T)
+    assert_same(read_array("y.npy"), array.T)
+
+
 def test_a_model_without_types_is_told_the_type(folder):
     array = items(2, 3, dtype=ml_dtypes.bfloat16)
     write_array("in.npy", array)
