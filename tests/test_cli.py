@@ -308,6 +308,8 @@ BAD = [
     ("op Slice-13 data=x.npy starts=float.npy ends=1", "Slice-13: starts must have a type in {int32, int64}; got float64"),
     ("op Slice-13 data=x.npy starts=0", "Slice-13: input ends is required and was not given"),
     ("op Slice-13 data=x.npy starts=a ends=1", "a: No such file or directory"),
+    (f"op Slice-13 data=x.npy starts={'9' * 5000} ends=1", "Slice-13: starts must be ints of at most 4300 digits; got '9999"),
+    ("op Slice-13 data= starts=0 ends=1", "a file must have a name; got ''"),
     ("op Slice-13 data=none.npy starts=0 ends=1", "none.npy: No such file or directory"),
     ("op Slice-13 data=garbage.npy starts=0 ends=1", "garbage.npy: cannot be read; not an .npy or .npz file"),
     ("op Slice-13 data=objects.npy starts=0 ends=1", "objects.npy: cannot be read; text must be fixed-width strings"),
@@ -355,7 +357,7 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("words", "message"), BAD, ids=[words for words, _ in BAD])
+@pytest.mark.parametrize(("words", "message"), BAD, ids=[words[:90] for words, _ in BAD])
 def test_what_is_wrong_is_one_line_and_exit_code_2(folder, capsys, words, message):
     before = sorted(path.name for path in folder.iterdir())
     try:

@@ -1,6 +1,8 @@
 """The words NAME=VALUE of the command line."""
 
 import re
+import reprlib
+import sys
 from collections import abc
 
 _INTS = re.compile(r"-?\d+(,-?\d+)*,?|")
@@ -30,7 +32,11 @@ def ints(name: str, text: str, scalar: bool) -> int | list[int]:
     """Return a value as ints; raise ValueError if it is none, or if one int is meant and it is another number."""
     if not are_ints(text):
         raise ValueError(f"{name} must be ints separated by commas; got {text!r}")
-    values = [int(word) for word in text.split(",") if word]
+    try:
+        values = [int(word) for word in text.split(",") if word]
+    except ValueError:
+        most = sys.get_int_max_str_digits()
+        raise ValueError(f"{name} must be ints of at most {most} digits; got {reprlib.repr(text)}") from None
     if scalar and len(values) != 1:
         raise ValueError(f"{name} must be one int; got {text!r}")
     return values[0] if scalar else values
