@@ -32,28 +32,33 @@ class KnownCalls:
 
 
 def key_of(array: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Key | None:
-    """Return the key of a slice; None if the array is not NumPy's, or the bounds are not all lists, or tuples, of ints.
+    """Return the key of a slice; None if the array is not NumPy's, or the bounds are not all lists or tuples of ints.
 
     Only exact ints: True and 1.0 equal 1 and have its hash, but they are not allowed.
     """
-    if type(array) is not np.ndarray or type(starts) not in _LISTS or is_tracing():
+    kind = type(starts)
+    if type(array) is not np.ndarray or not (kind is list or kind is tuple) or type(ends) is not kind or is_tracing():
         return None
-    try:
-        values = starts + ends if axes is None else starts + ends + axes
-        values = tuple(values if steps is None else values + steps)
-    except TypeError:  # they are of several types
-        return None
+    values = starts + ends
+    if axes is not None:
+        if type(axes) is not kind:
+            return None
+        values += axes
+    if steps is not None:
+        if type(steps) is not kind:
+            return None
+        values += steps
     for value in values:
         if type(value) is not int:
             return None
-    return array.shape, array.strides, array.dtype, values, len(starts), axes is None, steps is None
+    return array.shape, array.strides, array.dtype, tuple(values), len(starts), axes is None, steps is None
 
 
 def key_of_split(array: Any, split: Any, axis: Any, num_outputs: Any) -> Key | None:
     """Return the key of a split; None if the array is not NumPy's or the arguments are not ints and lists of ints."""
     if type(array) is not np.ndarray or type(axis) is not int or is_tracing():
         return None
-    if type(split) in _LISTS:
+    if type(split) is list or type(split) is tuple:
         split = tuple(split)
         for size in split:
             if type(size) is not int:
@@ -85,6 +90,3 @@ def are_usual(array: Array, outs: abc.Sequence[Any], shapes: abc.Sequence[tuple[
         if not (flags.c_contiguous and flags.writeable):
             return False
     return are_apart(array, outs)
-
-
-_LISTS = (list, tuple)
