@@ -102,14 +102,31 @@ def kernels(session):
     session.run(sys.executable, "gpuslice/engine/host_build.py")
 
 
+def build_cuda_on_cpu(session):
+    """Install CuPy, build the emulated driver, and return the arguments of pytest that run the gpu tests on it."""
+    session.install("cupy-cuda13x==14.2.0", "nvidia-cuda-runtime==13.2.*", "nvidia-cuda-crt==13.2.*")
+    session.install("cython==3.1.*", "setuptools>=77")
+    folder = session.create_tmp()
+    session.run("python", "tests/cuda_on_cpu/build.py", folder)
+    return ["pytest", "-m", "gpu", f"--cuda-on-cpu={folder}"]
+
+
+@nox.session
+def coverage(session):
+    """Print which lines and branches of gpuslice/ neither the test suite nor the gpu tests on a CPU reach."""
+    session.install("-e", ".[test]", "coverage>=7.10", env={"GPUSLICE_KERNELS": "require"})
+    gpu = build_cuda_on_cpu(session)
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", "--ignore=tests/fuzz", *session.posargs)
+    session.run("coverage", "run", "-m", *gpu, "tests", *session.posargs)
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report")
+
+
 @nox.session
 def cuda_on_cpu(session):
     """Run the gpu tests on CuPy without a GPU, with shuffled threads and then with guard pages; tests/cuda_on_cpu/."""
-    session.install("cupy-cuda13x==14.2.0", "nvidia-cuda-runtime==13.2.*", "nvidia-cuda-crt==13.2.*")
-    session.install("cython==3.1.*", "setuptools>=77")
     session.install("-e", ".[test]", env={"GPUSLICE_KERNELS": "off"})  # the kernels for the host are not wanted
-    folder = session.create_tmp()
-    session.run("python", "tests/cuda_on_cpu/build.py", folder)
-    gpu = ["python", "-m", "pytest", "-m", "gpu", f"--cuda-on-cpu={folder}", *(session.posargs or ["tests"])]
+    gpu = ["python", "-m", *build_cuda_on_cpu(session), *(session.posargs or ["tests"])]
     session.run(*gpu, env={"CUDA_ON_CPU_SHUFFLE": "1"})
     session.run(*gpu, "--ignore=tests/cuda_on_cpu", env={"CUDA_ON_CPU_GUARD": "1"})
