@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuslice.errors import describe
 from gpuslice.sequence import Sequence
 
 NAMES = ("CPU", "CUDA")
@@ -38,12 +39,14 @@ def check(device: object) -> None:
     """
     found = _NAME.fullmatch(device) if isinstance(device, str) else None
     if found is None:
-        raise ValueError(f"device must be one of {', '.join(NAMES)}, or with a number as in CUDA:1; got {device!r}")
+        raise ValueError(
+            f"device must be one of {', '.join(NAMES)}, or with a number as in CUDA:1; got {describe(device)}"
+        )
     count = _count(found[1])
     if not count:
         raise ValueError(f"device {device} needs an NVIDIA GPU, its driver and CuPy: pip install 'gpuslice[cuda13]'")
     if int(found[2] or 0) >= count:
-        raise ValueError(f"device must be in {found[1]}:0 to {found[1]}:{count - 1}; got {device!r}")
+        raise ValueError(f"device must be in {found[1]}:0 to {found[1]}:{count - 1}; got {describe(device)}")
 
 
 def place(value: Any, device: str) -> Any:

@@ -30,7 +30,9 @@ def test_backend_protocol():
         Backend.run_model(mirror, X)
     assert Backend.supports_device("CPU")
     assert not Backend.supports_device("TPU")
-    with pytest.raises(ValueError, match="device must be one of CPU, CUDA, or with a number as in CUDA:1; got 'TPU'"):
+    with pytest.raises(
+        ValueError, match="device must be one of CPU, CUDA, or with a number as in CUDA:1; got str 'TPU'"
+    ):
         Backend.prepare(mirror, "TPU")
     with pytest.raises(ValueError, match="inputs must be at most 1, the number of the model; got 2"):
         Backend.run_model(mirror, [X, X])
@@ -104,7 +106,7 @@ def test_a_number_selects_the_cuda_device(monkeypatch):
     for name, number in (("CUDA", None), ("CUDA:0", 0), ("CUDA:1", 1)):
         devices.check(name)
         assert devices.place([X, 3], name) == [((2, 3, 4), number), 3]
-    with pytest.raises(ValueError, match="device must be in CUDA:0 to CUDA:1; got 'CUDA:2'"):
+    with pytest.raises(ValueError, match="device must be in CUDA:0 to CUDA:1; got str 'CUDA:2'"):
         Backend.prepare(chain(), "CUDA:2")
 
 

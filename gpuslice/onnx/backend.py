@@ -2,6 +2,7 @@
 
 from collections import abc
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from onnx.backend.base import BackendRep
 from onnx.defs import onnx_opset_version
 
 from gpuslice import devices
-from gpuslice.errors import error_prefix
+from gpuslice.errors import describe, error_prefix
 from gpuslice.onnx.graph import Graph
 from gpuslice.onnx.model import UnsupportedNodes
 from gpuslice.onnx.node import check_node, check_opset, run_node, version_of
@@ -103,8 +104,9 @@ class Backend(BackendBase):
             raise _not_implemented()(str(error)) from None
         with error_prefix(node.op_type):
             _check_inputs(inputs)
-        placed: abc.Sequence[Any] = [devices.place(value, device) for value in inputs]
-        return _delivered(run_node(node, placed, opset=opset), inputs)
+        given = list(islice(inputs, len(inputs)))  # a subclass's iterator may be endless
+        placed: abc.Sequence[Any] = [devices.place(value, device) for value in given]
+        return _delivered(run_node(node, placed, opset=opset), given)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
@@ -122,7 +124,7 @@ def _not_implemented() -> type[ValueError]:
 
 def _check_inputs(inputs: Any) -> None:
     if not isinstance(inputs, (list, tuple)):
-        raise TypeError(f"inputs must be a list, tuple or mapping of values; got {type(inputs).__name__}")
+        raise TypeError(f"inputs must be a list, tuple or mapping of values; got {describe(inputs)}")
 
 
 def _delivered(results: abc.Iterable[Any], inputs: abc.Iterable[Any]) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from onnx import TensorShapeProto, TypeProto, ValueInfoProto
 
 from gpuslice.dtypes import FLOATS, INTEGERS, dtype_name
 from gpuslice.engine import View
-from gpuslice.errors import error_prefix
+from gpuslice.errors import describe, error_prefix
 from gpuslice.libraries import Array
 from gpuslice.onnx.types import check_text, name_of_elem_type
 from gpuslice.sequence import Sequence, as_sequence
@@ -88,7 +88,7 @@ class Declared:
         default, allowed = _SCALARS[type(value)]
         dtype = self.dtype or default
         if dtype not in allowed:
-            raise TypeError(f"input {name!r} must have dtype {dtype}; got {type(value).__name__}")
+            raise TypeError(f"input {name!r} must have dtype {dtype}; got {describe(value)}")
         try:
             return np.asarray(value, np.dtype(dtype))
         except OverflowError:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 from onnx import ModelProto, NodeProto
 
 from gpuslice.engine import View
-from gpuslice.errors import error_prefix
+from gpuslice.errors import describe, error_prefix
 from gpuslice.onnx.constants import constant_value, first_foreign, placed
 from gpuslice.onnx.declared import Declared
 from gpuslice.onnx.evaluate import finish
@@ -96,7 +96,7 @@ class Graph:
     def run_in_order(self, inputs: abc.Mapping[str, Any], *, observe: Observer | None = None) -> list[tuple[str, Any]]:
         """Return what `run` does as pairs in the model's order. An output that it lists twice is there twice."""
         if observe is not None and not callable(observe):
-            raise TypeError(f"observe must be callable or None; got {type(observe).__name__}")
+            raise TypeError(f"observe must be callable or None; got {describe(observe)}")
         values = self._bind(inputs)
         for node, unread in zip(self._nodes, self._unread, strict=True):
             values |= self._run_node(node, values, inputs, observe)
@@ -165,7 +165,7 @@ class Graph:
     def _bind(self, inputs: abc.Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of inputs and constants by name, as views."""
         if not isinstance(inputs, abc.Mapping):
-            raise TypeError(f"inputs must be a mapping from names to values; got {type(inputs).__name__}")
+            raise TypeError(f"inputs must be a mapping from names to values; got {describe(inputs)}")
         for name in inputs:
             if name not in self.declared:
                 raise ValueError(f"the model has no input {name!r}; it has {', '.join(self.inputs) or 'none'}")

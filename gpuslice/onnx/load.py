@@ -9,6 +9,8 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, external_data_helper
 
+from gpuslice.errors import describe
+
 # What a protobuf can hold.
 _MOST_BYTES = 2**31 - 1
 
@@ -34,7 +36,7 @@ def load_model(path: str | os.PathLike[str]) -> ModelProto:
         There is not enough memory.
     """
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"path must be a str or a path; got {type(path).__name__}")
+        raise TypeError(f"path must be a str or a path; got {describe(path)}")
     with _reasons(path):
         size = Path(path).stat().st_size
         if size > _MOST_BYTES:

@@ -2,6 +2,7 @@
 
 from onnx import ModelProto, NodeProto
 
+from gpuslice.errors import describe
 from gpuslice.onnx.node import DOMAINS, version_of
 from gpuslice.versions import OPERATORS
 
@@ -20,7 +21,7 @@ class UnsupportedNodes(ValueError):
 def check_model(model: object) -> None:
     """Raise TypeError if an object is not a ModelProto."""
     if not isinstance(model, ModelProto):
-        raise TypeError(f"model must be an onnx.ModelProto; got {type(model).__name__}")
+        raise TypeError(f"model must be an onnx.ModelProto; got {describe(model)}")
 
 
 def opset_of(model: ModelProto) -> int:

@@ -3,13 +3,14 @@
 import operator
 from collections import abc
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from google.protobuf.message import DecodeError, EncodeError, Message
 from onnx import AttributeProto, NodeProto
 
 from gpuslice.caches import bounded_cache
-from gpuslice.errors import error_prefix
+from gpuslice.errors import describe, error_prefix
 from gpuslice.onnx.evaluate import apply, check_attributes, check_input_count, check_outputs, finish
 from gpuslice.versions import Version, find_version
 
@@ -106,7 +107,7 @@ def _read(serialized: bytes, opset: int) -> _Read:
 def check_node(node: object) -> None:
     """Raise TypeError if an object is not a NodeProto."""
     if not isinstance(node, NodeProto):
-        raise TypeError(f"node must be an onnx.NodeProto; got {type(node).__name__}")
+        raise TypeError(f"node must be an onnx.NodeProto; got {describe(node)}")
 
 
 def check_opset(node: NodeProto, opset: object) -> int:
@@ -116,7 +117,7 @@ def check_opset(node: NodeProto, opset: object) -> int:
     except TypeError:
         number = 0
     if number < 1:
-        raise ValueError(f"{node.op_type}: opset must be an int of at least 1; got {opset!r}")
+        raise ValueError(f"{node.op_type}: opset must be an int of at least 1; got {describe(opset)}")
     return number
 
 
@@ -170,15 +171,15 @@ def attribute_value(attribute: AttributeProto) -> Any:
 
 def _match_inputs(names: abc.Sequence[str], inputs: abc.Sequence[Any]) -> list[Any]:
     if not isinstance(inputs, (list, tuple)):
-        raise TypeError(f"inputs must be a list or tuple, one value per input; got {type(inputs).__name__}")
+        raise TypeError(f"inputs must be a list or tuple, one value per input; got {describe(inputs)}")
     if len(inputs) > len(names):
         raise ValueError(f"inputs must be at most {len(names)}, as the node names them; got {len(inputs)}")
     if "" in names:
         for position, (name, value) in enumerate(zip(names, inputs, strict=False)):
             if not name and value is not None:
-                raise ValueError(f"input {position} must be None, since the node omits it; got {type(value).__name__}")
-    # Trailing omitted inputs do not count, neither the node's nor the caller's.
-    values = [*inputs, *[None] * (len(names) - len(inputs))]
+                raise ValueError(f"input {position} must be None, since the node omits it; got {describe(value)}")
+    # Trailing omitted inputs do not count, neither the node's nor the caller's. (A subclass's iterator may be endless.)
+    values = [*islice(inputs, len(inputs)), *[None] * (len(names) - len(inputs))]
     while values and values[-1] is None:
         values.pop()
     return values

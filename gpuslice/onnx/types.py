@@ -4,6 +4,7 @@ import numpy as np
 from onnx import helper
 
 from gpuslice.dtypes import dtype_name
+from gpuslice.errors import describe
 from gpuslice.libraries import Array
 
 
@@ -20,4 +21,4 @@ def check_text(array: Array, argument: str) -> None:
     if isinstance(array, np.ndarray) and array.dtype.kind == "O":
         other = next((item for item in array.flat if not isinstance(item, (str, bytes))), None)
         if other is not None:
-            raise TypeError(f"{argument} must hold str if its dtype is object; got {type(other).__name__}")
+            raise TypeError(f"{argument} must hold str if its dtype is object; got {describe(other)}")

@@ -4,12 +4,13 @@ Each value is refused in our words, or the result is that of the plain value tha
 """
 
 import numpy as np
+import pytest
 from campaigns.hostile import HOSTILE, SOUND, Own, Value
-from helpers import assert_same, node
+from helpers import assert_same, chain, node
 from libraries import to_numpy
 
 import gpuslice as gs
-from gpuslice.onnx import run_node
+from gpuslice.onnx import Backend, Graph, parts, run_node, unsupported
 from gpuslice.versions import newest
 
 X = np.arange(2400, dtype=np.int32).reshape(2, 3, 400)  # large enough for a kernel, small enough to be quick
@@ -207,3 +208,35 @@ def run_one(random, counts):
 def test_hostile_inputs_of_nodes(campaign, kernels_from_512_bytes):
     for _ in campaign.rounds(10000):
         run_one(campaign.random, campaign.counts)
+
+
+SLICE_13, SLICE_INPUTS, _ = NODES["Slice-13"]
+# Functions of the layer above, by their one argument that is replaced.
+LAYER = {
+    "run_node, node": lambda value: run_node(value, SLICE_INPUTS, opset=18),
+    "run_node, inputs": lambda value: run_node(SLICE_13, value, opset=18),
+    "run_node, opset": lambda value: run_node(SLICE_13, SLICE_INPUTS, opset=value),
+    "Graph": Graph,
+    "Graph.run": lambda value: Graph(chain()).run(value),
+    "Graph.run, an input": lambda value: Graph(chain()).run({"x": value}),
+    "Graph.run, observe": lambda value: Graph(chain()).run({"x": np.zeros((9, 4, 3), "f4")}, observe=value),
+    "unsupported": unsupported,
+    "parts": parts,
+    "Backend.prepare": Backend.prepare,
+    "Backend.prepare, device": lambda value: Backend.prepare(chain(), value),
+    "Backend.run": lambda value: Backend.prepare(chain()).run(value),
+    "Backend.run_node": lambda value: Backend.run_node(SLICE_13, value),
+    "Backend.supports_device": Backend.supports_device,
+    "Backend.is_compatible": Backend.is_compatible,
+}
+
+
+@pytest.mark.parametrize("name", LAYER)
+def test_hostile_arguments_of_the_onnx_layer(name):
+    for value in [*SOUND, *HOSTILE]:
+        for given in (value, in_a_list(value)):
+            made = given.make()
+            _, error = outcome(lambda made=made: LAYER[name](made), {})
+            if error is not None and not isinstance(error, Own):
+                assert isinstance(error, (IndexError, MemoryError, TypeError, ValueError)), (name, type(made), error)
+                assert 0 < len(str(error)) <= 500, (name, type(made), str(error)[:500])
