@@ -232,3 +232,37 @@ def test_bad_splits(arguments, error, message, xp):
 def test_split_of_nothing_needs_a_part():
     with pytest.raises(ValueError, match="split must have at least one value"):
         gs.split(np.zeros(0), [])
+
+
+def test_calls_that_are_known_are_not_confused_with_others():
+    """Arguments that have the same ints in other places, or equal values of other types, after a right call."""
+    assert_same(gs.slice(X, [0], [2], [1], [1]), X[:, :2].copy())
+    assert_same(gs.slice(X, [0], [2], [1]), X[:, :2].copy())
+    assert_same(gs.slice(X, [0, 1], [2, 1]), X[:2, 1:1].copy())
+    for wrong in (
+        [[0], [2, 1], []],
+        [[0], [], [2, 1]],
+        [[0, 2], [1], []],
+        [[], [0], [2, 1]],
+        [[0], [2], [], [1]],
+        [[0, 2], [1, 1], [], []],
+    ):
+        with pytest.raises(ValueError, match=f"^{newest('Slice')}: (ends|axes|steps|starts) must have"):
+            gs.slice(X, *wrong)
+    for wrong in ([[False], [2], [1]], [[0], [2.0], [1]], [[0], [2], [True]], [[np.bool_(False)], [2], [1]]):
+        with pytest.raises(TypeError, match=f"^{newest('Slice')}: (ends|axes|starts) must hold ints"):
+            gs.slice(X, *wrong)
+    assert len(gs.split(X, [1, 1])) == len(gs.split(X, num_outputs=2)) == len(gs.split(X, (1, 1), axis=0)) == 2
+    for wrong in (
+        {"split": [True, 1]},
+        {"split": [1, 1], "axis": False},
+        {"num_outputs": 2.0},
+        {"num_outputs": 2, "axis": 0.0},
+    ):
+        with pytest.raises(TypeError, match=f"^{newest('Split')}: (split|axis|num_outputs) must"):
+            gs.split(X, **wrong)
+    for wrong in (0, 1, [], "", np.False_):
+        with pytest.raises(ValueError, match="one_block must be True, False or None"):
+            gs.split(X, num_outputs=2, one_block=wrong)
+        with pytest.raises(ValueError, match="copy must be True, False or None"):
+            gs.slice(X, [0], [2], [1], copy=wrong)

@@ -39,11 +39,12 @@ def key_of(array: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Key | N
     kind = type(starts)
     if type(array) is not np.ndarray or not (kind is list or kind is tuple) or type(ends) is not kind or is_tracing():
         return None
-    values = starts + ends
+    values, axis_count = starts + ends, -1
     if axes is not None:
         if type(axes) is not kind:
             return None
         values += axes
+        axis_count = len(axes)
     if steps is not None:
         if type(steps) is not kind:
             return None
@@ -51,7 +52,8 @@ def key_of(array: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Key | N
     for value in values:
         if type(value) is not int:
             return None
-    return array.shape, array.strides, array.dtype, tuple(values), len(starts), axes is None, steps is None
+    lengths = len(starts), len(ends), axis_count, steps is None
+    return array.shape, array.strides, array.dtype, tuple(values), lengths
 
 
 def key_of_split(array: Any, split: Any, axis: Any, num_outputs: Any) -> Key | None:
