@@ -1,4 +1,4 @@
-"""``python -m bench``: time gpuslice beside other libraries, or ``compare`` two commits of it."""
+"""``python -m bench``: time gpuslice beside other libraries, ``compare`` two commits of it, or ``tune`` a choice."""
 
 import argparse
 import os
@@ -22,6 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from bench.compare import main as compare
 
         compare(_compare_parser().parse_args(words[1:]))
+        return
+    if words[:1] == ["tune"]:
+        from bench import tune
+
+        parser = argparse.ArgumentParser(prog="python -m bench tune", description=tune.__doc__)
+        tune.add_options(parser)
+        tune.main(parser.parse_args(words[1:]))
         return
     given = _parser().parse_args(words)
     for device in ("cpu", "cuda") if given.device == "all" else (given.device,):

@@ -1,5 +1,6 @@
 """Fixtures, the gpu mark, and one line per reason for the tests that were skipped."""
 
+import math
 import random
 import shutil
 from collections import Counter
@@ -7,6 +8,7 @@ from collections import Counter
 import pytest
 from libraries import WHOLE_SUITE
 
+import gpuslice as gs
 from gpuslice.engine import choice
 from gpuslice.engine.plan import kernel_sources
 
@@ -78,8 +80,25 @@ def xp(request):
 @pytest.fixture
 def kernels_from_512_bytes(monkeypatch):
     """Have kernels copy arrays that NumPy otherwise copies faster, so that the arrays of a test can be small."""
-    monkeypatch.setattr(choice, "SMALL_BYTES", 1 << 9)
-    monkeypatch.setattr(choice, "PARTS_IN_SMALL", 1 << 30)  # however many they are
+    yield from kernels_from(monkeypatch, 1 << 9)
+
+
+@pytest.fixture
+def kernels_for_all(monkeypatch):
+    """Have kernels copy all that they can."""
+    yield from kernels_from(monkeypatch, 0)
+
+
+def kernels_from(monkeypatch, least):
+    """Have kernels copy views of at least so many bytes in all, and forget what was chosen before and after."""
+
+    def numpy_is_faster(itemsize, layouts, count):
+        return sum(math.prod(shape) for shape, _ in layouts) * itemsize * count < least * len(layouts)
+
+    gs.clear_caches()
+    monkeypatch.setattr(choice, "numpy_is_faster", numpy_is_faster)
+    yield
+    gs.clear_caches()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpuslice as gs
-from gpuslice.engine import choice, host_library
+from gpuslice.engine import host_library
 from gpuslice.engine.plan import (
     CUDA_32,
     CUDA_64,
@@ -143,8 +143,7 @@ def test_instantiations_are_named_once():
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=[kernel.name for kernel in KERNELS])
-def test_a_plan_reaches_each(kernel, monkeypatch):
-    monkeypatch.setattr(choice, "SMALL_BYTES", 0)  # the kernels take what NumPy copies faster, too
+def test_a_plan_reaches_each(kernel, kernels_for_all):
     views = views_for(*kernel)
     (launch,), left = plan(parts_of(views), kernel.width)
     assert (launch.kernel, left) == (kernel, [])

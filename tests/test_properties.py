@@ -8,16 +8,11 @@ from hypothesis import strategies as st
 from libraries import make
 
 import gpuslice as gs
-from gpuslice.engine import choice
+
+pytestmark = pytest.mark.usefixtures("kernels_for_all")
 
 PROPERTY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 DTYPES = ["bool", "int8", "int16", "float32", "float64", "complex64", "complex128"]
-
-
-@pytest.fixture(autouse=True)
-def _kernels(monkeypatch):
-    """Have kernels copy these small arrays, which NumPy otherwise copies."""
-    monkeypatch.setattr(choice, "SMALL_BYTES", 0)
 
 
 def numbers(shape, dtype):

@@ -1,85 +1,164 @@
-"""The one decision "NumPy or kernels". For small NumPy arrays a look-up of the plan takes longer than NumPy."""
+"""The one decision "NumPy or kernels", for NumPy arrays, by what a copy costs with each.
+
+A launch of the kernels costs some microseconds of Python. Apart from that, they take less time than NumPy for short
+runs and gathered items. ``python -m bench tune`` shows what is chosen beside the times of both.
+"""
 
 from collections import abc
+from dataclasses import dataclass
 from math import prod
+from operator import mul
 
 from gpuslice.engine.consecutive import Consecutive
 from gpuslice.engine.joined import Joined, Lazy
-from gpuslice.engine.views import index_of, new_index_of
+from gpuslice.engine.plan import VECTOR_BYTES
+from gpuslice.engine.views import View, index_of, new_index_of
 from gpuslice.libraries import NUMPY, Array
-from gpuslice.rules import Region
 
-SMALL_BYTES = 1 << 15
-# A plan takes longer with each part.
-PARTS_IN_SMALL = 4
-_FEW_VIEWS = 8
-# NumPy copies contiguous bytes at the speed of memcpy, so they count less.
-_CONTIGUOUS_WEIGHT = 1 / 8
+
+@dataclass(frozen=True)
+class Costs:
+    """What copies cost, in nanoseconds.
+
+    Attributes
+    ----------
+    numpy_part, kernel_part : float
+        Each view. What it costs a kernel includes the search for its plan.
+    kernel_call : float
+        Each launch.
+    numpy_run, kernel_run : float
+        Each run of contiguous bytes. Kernels move long runs in vectors, so only short ones cost them anything.
+    numpy_byte, kernel_byte : float
+        Each byte of a run.
+    numpy_item, kernel_item : float
+        Each item that is not in a run.
+    numpy_far_item, kernel_far_byte : float
+        Each item, and each byte, of an axis with an item in every cache line, if the lines do not stay in the cache.
+    """
+
+    numpy_part: float = 500
+    numpy_run: float = 5.5
+    numpy_byte: float = 0.021
+    numpy_item: float = 0.33
+    numpy_far_item: float = 1.3
+    kernel_call: float = 7000
+    kernel_part: float = 800
+    kernel_run: float = 4
+    kernel_byte: float = 0.026
+    kernel_item: float = 0.25
+    kernel_far_byte: float = 0.12
+
+
+COSTS = Costs()
+# Copies this large are spread over threads, and written past the caches.
+_LARGE_BYTES = 1 << 23
+# So many of a large number of views are looked at; the others are taken to be like them.
+_MOST_SEEN = 8
+# Kernels rearrange items in registers that are up to so far apart: small ones, and those that only go backward.
+_STEPS_IN_REGISTERS = 4
+_LINE_BYTES = 64
+_CACHE_BYTES = 1 << 15
+
+# Shape and byte strides.
+Layout = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def numpy_is_faster(itemsize: int, layouts: abc.Sequence[Layout], count: int) -> bool:
+    """Return whether NumPy copies ``count`` views to or from contiguous arrays faster than the kernels do.
+
+    Parameters
+    ----------
+    itemsize : int
+    layouts : sequence of (tuple of int, tuple of int)
+        Shape and byte strides of some of the views, at least one.
+    count : int
+        How many views there are.
+    """
+    numpy_time = kernel_time = 0.0
+    size = 0
+    for shape, strides in layouts:
+        size += prod(shape) * itemsize
+        by_numpy, by_kernels = _times(itemsize, shape, strides)
+        numpy_time += by_numpy
+        kernel_time += by_kernels
+    scale = count / len(layouts)
+    if size * scale >= _LARGE_BYTES:
+        return False
+    numpy_time = numpy_time * scale + count * COSTS.numpy_part
+    return numpy_time < kernel_time * scale + count * COSTS.kernel_part + COSTS.kernel_call
+
+
+def _times(itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[float, float]:
+    """Return what a view costs NumPy and the kernels, besides what each view and each launch costs."""
+    items = prod(shape)
+    size = items * itemsize
+    run = _run_bytes(itemsize, shape, strides)
+    if run > itemsize or items <= 1:
+        short = COSTS.kernel_run if run < VECTOR_BYTES else 0
+        return size / run * COSTS.numpy_run + size * COSTS.numpy_byte, size / run * short + size * COSTS.kernel_byte
+    step = abs(strides[-1])
+    if step >= _LINE_BYTES > itemsize and shape[-1] * _LINE_BYTES >= _CACHE_BYTES:
+        return items * COSTS.numpy_far_item, size * COSTS.kernel_far_byte
+    gathered = step > itemsize * (_STEPS_IN_REGISTERS if itemsize <= 2 else 1)
+    by_numpy = items * COSTS.numpy_item + items / shape[-1] * COSTS.numpy_run
+    return by_numpy, items * COSTS.kernel_item if gathered else size * COSTS.kernel_byte
+
+
+def _run_bytes(itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """Return how many bytes lie one behind the other, from each item that begins such a run."""
+    run = itemsize
+    for count, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if count > 1:
+            if stride != run:
+                break
+            run *= count
+    return max(1, run)
 
 
 def small_numpy_arrays(views: abc.Sequence[Lazy]) -> abc.Iterable[Array] | None:
     """Return views as NumPy arrays if NumPy copies them faster than the kernels do; else None, as for any Joined."""
-    limit = _limit(len(views))
-    if isinstance(views, Consecutive):
-        size = prod(views.view.shape) * views.view.dtype.itemsize if views.view.library is NUMPY else limit
-        return views.arrays() if _weight(size, is_contiguous=views.are_contiguous) < limit else None
-    index = index_of if len(views) <= _FEW_VIEWS else new_index_of
-    arrays, weight = [], 0.0
-    for view in views:
+    seen = views if len(views) <= _MOST_SEEN else views[:: -(-len(views) // _MOST_SEEN)]
+    for view in seen:
         if view.library is not NUMPY or type(view) is Joined:
             return None
-        array = view.array if view.is_whole else view.array[index(view.region)]  # type: ignore[union-attr]
-        weight += array.nbytes * _CONTIGUOUS_WEIGHT if array.flags.c_contiguous else array.nbytes
-        if weight >= limit:
-            return None
-        arrays.append(array)
-    return arrays
-
-
-def numpy_is_faster(strides: tuple[int, ...], itemsize: int, regions: abc.Sequence[Region]) -> bool:
-    """Return whether NumPy copies regions of a NumPy array faster than the kernels do, to contiguous arrays."""
-    weight = 0.0
-    for region in regions:
-        weight += _weight(prod(region.shape) * itemsize, is_contiguous=_is_run(strides, itemsize, region))
-    return weight < _limit(len(regions))
-
-
-def _is_run(strides: tuple[int, ...], itemsize: int, region: Region) -> bool:
-    """Return whether the items of a region lie one behind the other."""
-    expected = itemsize
-    for stride, step, count in zip(reversed(strides), reversed(region.step), reversed(region.shape), strict=True):
-        if count > 1:
-            if stride * step != expected:
-                return False
-            expected *= count
-    return True
+    if not seen or not numpy_is_faster(seen[0].dtype.itemsize, list(map(_layout, seen)), len(views)):  # type: ignore[arg-type]
+        return None
+    if isinstance(views, Consecutive):
+        return views.arrays()
+    return _numpy_arrays(views)
 
 
 def are_small(arrays: abc.Sequence[Array]) -> bool:
-    """Return whether NumPy arrays are small enough for NumPy's own copy."""
-    weight = 0.0
-    for array in arrays:
-        weight += array.nbytes * _CONTIGUOUS_WEIGHT if array.flags.c_contiguous else array.nbytes
-    return weight < _limit(len(arrays))
+    """Return whether NumPy writes to NumPy arrays faster than the kernels do."""
+    seen = arrays if len(arrays) <= _MOST_SEEN else arrays[:: -(-len(arrays) // _MOST_SEEN)]
+    return numpy_is_faster(seen[0].dtype.itemsize, [(array.shape, array.strides) for array in seen], len(arrays))
 
 
 def small_numpy_parts(value: Joined) -> abc.Sequence[Array] | None:
     """Return the parts of a joined value as NumPy arrays if NumPy joins them faster than the kernels do; else None."""
     if value.library is not NUMPY:
         return None
-    are_runs = prod(value.shape[: value.axis]) <= 1  # of the result
-    if _weight(prod(value.shape) * value.dtype.itemsize, is_contiguous=are_runs) >= _limit(value.count):
+    # In the result each part is runs along the joined axis and those behind it.
+    itemsize, inner = value.dtype.itemsize, max(1, prod(value.shape[value.axis :]))
+    outer = prod(value.shape) // inner
+    part = max(1, inner // value.count)
+    if not numpy_is_faster(itemsize, [((outer, part), (inner * itemsize, itemsize))], value.count):
         return None
     if value.arrays is not None:
         return value.arrays
-    if any(type(part) is Joined for part in value.parts):
-        return None
-    return [part.array[new_index_of(part.region)] for part in value.parts]  # type: ignore[union-attr]
+    return None if any(type(part) is Joined for part in value.parts) else _numpy_arrays(value.parts)
 
 
-def _weight(size: int, *, is_contiguous: bool) -> float:
-    return size * _CONTIGUOUS_WEIGHT if is_contiguous else size
+def _numpy_arrays(views: abc.Sequence[Lazy]) -> list[Array] | None:
+    """Return views as arrays; None if one is not NumPy's."""
+    index = index_of if len(views) <= _MOST_SEEN else new_index_of
+    arrays = []
+    for view in views:
+        if type(view) is not View or view.library is not NUMPY:
+            return None
+        arrays.append(view.array if view.is_whole else view.array[index(view.region)])
+    return arrays
 
 
-def _limit(count: int) -> int:
-    return SMALL_BYTES * max(PARTS_IN_SMALL, count) // PARTS_IN_SMALL
+def _layout(view: View) -> Layout:
+    return view.region.shape, tuple(map(mul, view.array.strides, view.region.step))

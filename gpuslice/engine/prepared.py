@@ -7,8 +7,7 @@ import numpy as np
 
 from gpuslice.caches import bounded_cache
 from gpuslice.dtypes import DType
-from gpuslice.engine import host_library
-from gpuslice.engine.choice import numpy_is_faster
+from gpuslice.engine import choice, host_library
 from gpuslice.engine.fields import has_gaps
 from gpuslice.engine.host import HOST_EXECUTOR
 from gpuslice.engine.joined import Lazy
@@ -120,13 +119,14 @@ def prepared_for(array: Array, values: abc.Sequence[Lazy]) -> Prepared | None:
     return _prepare(array.strides, array.dtype, tuple([value.region for value in values]))  # type: ignore[union-attr]
 
 
-@bounded_cache(8)
+@bounded_cache(6)
 def _prepare(strides: tuple[int, ...], dtype: DType, regions: tuple[Region, ...]) -> Prepared | None:
     if has_gaps(dtype):
         return None
     if dtype.hasobject or not dtype.itemsize or host_library.LIBRARY is None:
         return ByNumPy(regions)
-    if numpy_is_faster(strides, dtype.itemsize, regions):
+    layouts = [(region.shape, byte_offset_and_strides(region, strides)[1]) for region in regions]
+    if choice.numpy_is_faster(dtype.itemsize, layouts, len(layouts)):
         return ByNumPy(regions)
     return ByKernels(strides, dtype, regions)
 

@@ -12,8 +12,8 @@ from gpuslice.sequence import Item
 # No library has arrays with more axes: NumPy's limit is 64. The rules compare with the rank.
 _MOST_AXES = 1000
 # Slices and splits of arrays of one shape are often repeated.
-_slice_region = bounded_cache(8)(rules.slice_region)
-_split_regions = bounded_cache(8)(rules.split_regions)
+_slice_region = bounded_cache(4)(rules.slice_region)
+_split_regions = bounded_cache(4)(rules.split_regions)
 _FEW_PARTS = 16
 
 

@@ -94,7 +94,7 @@ class _Read:
 
 
 # A node is often run again, and reading it takes longer than running it. The key is its bytes, since it can change.
-@bounded_cache(4)
+@bounded_cache(3)
 def _read(serialized: bytes, opset: int) -> _Read:
     node = NodeProto.FromString(serialized)
     version = version_of(node, opset)

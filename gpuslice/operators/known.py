@@ -20,7 +20,7 @@ class KnownCalls:
     """How the results of one function's calls are copied, by the array's shape, strides and dtype and the arguments."""
 
     def __init__(self) -> None:
-        cache = BoundedCache(4)
+        cache = BoundedCache(3)
         self._keep = cache.keep
         self.find: abc.Callable[[Key | None], Prepared | None] = cache.results.get  # type: ignore[assignment]
 
