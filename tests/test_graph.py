@@ -310,3 +310,54 @@ def test_what_nobody_reads_any_more_is_dropped():
 
     Graph(model(nodes, ["x"], ["z"])).run({"x": X.copy()}, observe=observe)
     assert alive == {"parts": True, "length": False, "y": False, "z": False}
+
+
+def test_runs_that_are_known_give_the_same():
+    """Runs with inputs of the same kinds, of other kinds, and with arrays that change or change places."""
+    bounds = tensor_info("bounds", [4], TensorProto.INT64)
+    nodes = [
+        node("Split", ["bounds"], ["s", "e"], num_outputs=2),
+        node("Slice", ["x", "s", "e"], ["part"]),
+        node("Slice", ["w", "s", "e"], ["fixed"]),
+        node("SplitToSequence", ["z"], ["rows"], axis=0, keepdims=0),
+        node("SequenceLength", ["rows"], ["length"]),
+        node("Identity", ["z"], ["same"]),
+    ]
+    outputs = ["part", "fixed", sequence_info("rows"), "same", "x"]
+    graph = Graph(model(nodes, ["x", bounds, "z"], outputs, {"w": X + 100}))
+    random = np.random.default_rng(0)
+    arrays = [random.random((2, 3, 4), np.float32) for _ in range(4)]
+    arrays += [array.astype(np.float32)[..., ::-1] for array in (arrays[0], arrays[1])]
+    arrays += [random.random((3, 3, 5), np.float32), np.asfortranarray(arrays[0])]
+    for _ in range(60):
+        x, z = (arrays[i] for i in random.integers(0, len(arrays), 2))
+        s, e = random.integers(-1, 2, 2), random.integers(0, 4, 2)
+        if random.random() < 0.3:
+            x[0, 0, 0] += 1
+        results = graph.run({"x": x, "bounds": np.array([*s, *e]), "z": z})
+        expected = x[tuple(slice(a, b) for a, b in zip(np.where(s < 0, s + x.shape[:2], s), e, strict=True))]
+        assert_same(results["part"], np.ascontiguousarray(expected))
+        w = X + 100
+        expected = w[tuple(slice(a, b) for a, b in zip(np.where(s < 0, s + w.shape[:2], s), e, strict=True))]
+        assert_same(results["fixed"], np.ascontiguousarray(expected))
+        assert len(results["rows"]) == len(z)
+        for row, right in zip(results["rows"], z, strict=True):
+            assert_same(row, np.ascontiguousarray(right))
+        for name, right in (("same", z), ("x", x)):
+            assert_same(results[name], np.ascontiguousarray(right))
+            assert not np.shares_memory(results[name], right)
+
+
+def test_a_known_run_is_refused_and_traced_like_another():
+    graph = Graph(chain())
+    for _ in range(2):
+        graph.run({"x": X})
+        with gs.trace() as t:
+            graph.run({"x": X})
+        assert sorted(t.allocations) == [16, 16]
+        with pytest.raises(TypeError, match="input 'x' must have dtype float32; got float64"):
+            graph.run({"x": X.astype(float)})
+        with pytest.raises(ValueError, match="the model has no input 'y'"):
+            graph.run({"x": X, "y": X})
+        with pytest.raises(ValueError, match="input 'x' was not given"):
+            graph.run({})
