@@ -32,6 +32,11 @@ class Input:
     optional: bool = False
     variadic: bool = False
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether its items say what the operator does. The sizes of Split-1 do, and have the type of its data."""
+        return self.kind == "index" or self.name == "split"
+
 
 @dataclass(frozen=True)
 class Attribute:

@@ -130,3 +130,33 @@ def test_sequence_nodes_hold_references_and_copy_at_last(xp):
     assert_same(at, X, like=x)
     at[...] = xp.zeros_like(at)
     assert to_numpy(x).any()
+
+
+def test_nodes_that_are_known_are_not_confused_with_others():
+    """After a right run: other bounds in the same array, other ints in a list, wrong inputs, and an array twice."""
+    cut = node("Slice", ["x", "s", "e", "a"])
+    starts, ends = np.array([0]), np.array([1])
+    for first in (0, 1, 0):
+        starts[0], ends[0] = first, first + 1
+        assert_same(run_node(cut, [X, starts, ends, [1]], opset=13)[0], X[:, first : first + 1].copy())
+        assert_same(run_node(cut, [X, starts, ends], opset=13)[0], X[first : first + 1].copy())
+        assert_same(run_node(cut, [X, [first], (first + 1,), None], opset=13)[0], X[first : first + 1].copy())
+        assert_same(run_node(cut, [X, starts, starts, None], opset=13)[0], X[first:first].copy())
+    for wrong in ([[True], [1]], [[0], [1.0]], [np.array([0.0]), [1]], [np.array([0], np.uint64), [1]]):
+        with pytest.raises(TypeError, match="^Slice-13: (starts|ends) must"):
+            run_node(cut, [X, *wrong], opset=13)
+    with pytest.raises(ValueError, match="^Slice-13: inputs must be at most 4"):
+        run_node(cut, [X, [0], [1], [1], [1], [1]], opset=13)
+    with pytest.raises(ValueError, match="^Slice-13: input ends is required"):
+        run_node(cut, [X, [0], None, [1]], opset=13)
+    halves = node("Split", ["x"], ["a", ""], axis=2)
+    for array in (X, X[:, ::-1], X + 1):
+        first, second = run_node(halves, [array], opset=11)
+        assert second is None
+        assert_same(first, array[..., :2].copy())
+    with pytest.raises(TypeError, match="^Split-1: input must have a type in"):
+        run_node(node("Split", ["x"], ["a"]), [X.astype(int)], opset=1)
+    sized = node("Split", ["x", "sizes"], ["a", "b"], axis=1)
+    for sizes in ([1, 2], [2, 1]):
+        parts = run_node(sized, [X, np.array(sizes, np.float32)], opset=1)
+        assert [part.shape[1] for part in parts] == sizes

@@ -68,7 +68,7 @@ class Graph:
         self._read_nodes(graph.node, opset_of(model))
         self._moved = self._names_moved()
         self._unread = self._names_unread()
-        self._known = KnownRuns(self._nodes, self._constants)
+        self._known = KnownRuns(_names_read(self._nodes), self._constants)
 
     def run(self, inputs: abc.Mapping[str, Any], *, observe: Observer | None = None) -> dict[str, Any]:
         """Run the graph.
@@ -99,7 +99,7 @@ class Graph:
         """Return what `run` does as pairs in the model's order. An output that it lists twice is there twice."""
         if observe is not None and not callable(observe):
             raise TypeError(f"observe must be callable or None; got {describe(observe)}")
-        key = self._known.key(inputs) if observe is None else None
+        key = self._known.key(inputs.items()) if observe is None and type(inputs) is dict else None
         known = self._known.run(key, inputs)
         if known is not None:
             return known
@@ -111,7 +111,7 @@ class Graph:
         for name, declared in self._results:
             declared.check_output(values[name], name)
         results = [(name, values[name]) for name, _ in self._results]
-        self._known.learn(key, inputs, results)
+        self._known.learn(key, inputs.items(), results)
         finished = finish([value for _, value in results])
         return [(name, value) for (name, _), value in zip(results, finished, strict=True)]
 
@@ -196,3 +196,14 @@ def _by_name(kind: str, entries: abc.Iterable[tuple[str, T]]) -> dict[str, T]:
             raise ValueError(f"graph has two {kind}s with the name {name!r}")
         named[name] = entry
     return named
+
+
+def _names_read(nodes: abc.Sequence[GraphNode]) -> frozenset[str]:
+    """Return the names of values whose items say what a node does, and of those that they are computed from."""
+    read: set[str] = set()
+    for node in reversed(nodes):
+        for position, name in enumerate(node.inputs):
+            entry = node.input(position)
+            if (entry is not None and entry.is_bound) or not read.isdisjoint(node.outputs):
+                read.add(name)
+    return frozenset(read)

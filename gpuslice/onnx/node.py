@@ -12,6 +12,7 @@ from onnx import AttributeProto, NodeProto
 from gpuslice.caches import bounded_cache
 from gpuslice.errors import describe, error_prefix
 from gpuslice.onnx.evaluate import apply, check_attributes, check_input_count, check_outputs, finish
+from gpuslice.onnx.known_runs import KnownRuns
 from gpuslice.versions import Version, find_version
 
 DOMAINS = ("", "ai.onnx")
@@ -33,6 +34,9 @@ _FIELDS: dict[int, str] = {
     AttributeProto.SPARSE_TENSORS: "sparse_tensors",
     AttributeProto.TYPE_PROTOS: "type_protos",
 }
+
+
+_MOST_KNOWN_OUTPUTS = 64
 
 
 def run_node(node: NodeProto, inputs: abc.Sequence[Any], *, opset: int) -> list[Any]:
@@ -74,12 +78,18 @@ def run_node(node: NodeProto, inputs: abc.Sequence[Any], *, opset: int) -> list[
         read = _read(node.SerializeToString(), opset)
     except (DecodeError, EncodeError) as error:  # too large or too deep for a protobuf
         raise ValueError(f"{node.op_type}: node cannot be read: {error}") from None
+    key = read.known.key(enumerate(inputs)) if type(inputs) in (list, tuple) else None
+    known = read.known.run(key, inputs)
+    if known is not None:
+        return [value for _, value in known]
     with error_prefix(read.version.name):
         values = _match_inputs(read.inputs, inputs)
         check_input_count(read.version, [value is not None for value in values])
         outputs = apply(read.version, values, read.attributes, len(read.outputs))
         if "" in read.outputs:
             outputs = [value if name else None for name, value in zip(read.outputs, outputs, strict=True)]
+        if len(outputs) <= _MOST_KNOWN_OUTPUTS:
+            read.known.learn(key, enumerate(inputs), zip(read.outputs, outputs, strict=True))
         return finish(outputs)
 
 
@@ -91,6 +101,7 @@ class _Read:
     attributes: dict[str, Any]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    known: KnownRuns
 
 
 # A node is often run again, and reading it takes longer than running it. The key is its bytes, since it can change.
@@ -101,7 +112,8 @@ def _read(serialized: bytes, opset: int) -> _Read:
     with error_prefix(version.name):
         attributes = check_attributes(version, read_attributes(node))
         check_outputs(version, len(node.output))
-    return _Read(version, attributes, tuple(node.input), tuple(node.output))
+    bounds = {i for i in range(len(node.input)) if (entry := version.input(i)) is not None and entry.is_bound}
+    return _Read(version, attributes, tuple(node.input), tuple(node.output), KnownRuns(bounds, {}))
 
 
 def check_node(node: object) -> None:
