@@ -82,6 +82,11 @@ class Version:
         """Positions of the inputs that may not be omitted."""
         return tuple(position for position, entry in enumerate(self.inputs) if not entry.optional)
 
+    def bounds(self, count: int) -> frozenset[int]:
+        """Return which of so many inputs say what the operator does."""
+        entries = map(self.input, range(count))
+        return frozenset(i for i, entry in enumerate(entries) if entry is not None and entry.is_bound)
+
     def input(self, position: int) -> Input | None:
         """Return the input at a position; None past the last."""
         if position < len(self.inputs):

@@ -112,8 +112,8 @@ def _read(serialized: bytes, opset: int) -> _Read:
     with error_prefix(version.name):
         attributes = check_attributes(version, read_attributes(node))
         check_outputs(version, len(node.output))
-    bounds = {i for i in range(len(node.input)) if (entry := version.input(i)) is not None and entry.is_bound}
-    return _Read(version, attributes, tuple(node.input), tuple(node.output), KnownRuns(bounds, {}))
+    known = KnownRuns(version.bounds(len(node.input)), {})
+    return _Read(version, attributes, tuple(node.input), tuple(node.output), known)
 
 
 def check_node(node: object) -> None:

@@ -1,5 +1,6 @@
 """reference_ops(): these operators for onnx.reference's ReferenceEvaluator, in place of its own."""
 
+from functools import cached_property
 from operator import is_
 from typing import Any
 
@@ -8,6 +9,7 @@ from onnx.reference.op_run import OpRun
 
 from gpuslice.errors import error_prefix
 from gpuslice.onnx.evaluate import evaluate, finish
+from gpuslice.onnx.known_runs import KnownRuns
 from gpuslice.onnx.node import DOMAINS, version_of
 from gpuslice.sequence import Sequence
 from gpuslice.versions import OPERATORS, Version
@@ -16,9 +18,28 @@ from gpuslice.versions import OPERATORS, Version
 class _Operator(OpRun):
     op_domain = ""
 
+    @cached_property
+    def _version(self) -> Version:
+        opsets = self.run_params["opsets"]
+        return version_of(self.onnx_node, max(opsets[domain] for domain in DOMAINS if domain in opsets))
+
+    @cached_property
+    def _given(self) -> frozenset[str]:
+        return frozenset(entry.name for entry in self.onnx_node.attribute)
+
+    @cached_property
+    def _known(self) -> KnownRuns | None:
+        """What is known of this node's runs; None if its attributes are those of a function's caller."""
+        if any(entry.ref_attr_name for entry in self.onnx_node.attribute):
+            return None
+        return KnownRuns(self._version.bounds(len(self.onnx_node.input)), {})
+
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Do what OpRun does, but raise the operator's own TypeError."""
         try:
+            known = self._known.run(self._known.key(enumerate(args)), args) if self._known else None
+            if known is not None:
+                return tuple([_as_output(value) for _, value in known])
             return super().run(*args, **kwargs)  # type: ignore[no-untyped-call]
         except TypeError as error:
             if isinstance(error.__cause__, TypeError):
@@ -26,17 +47,16 @@ class _Operator(OpRun):
             raise
 
     def _run(self, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
-        opsets = self.run_params["opsets"]
-        version = version_of(self.onnx_node, max(opsets[domain] for domain in DOMAINS if domain in opsets))
+        version, names = self._version, self.onnx_node.output
         # The evaluator passes every attribute of its own newest schema: None if the node does not have it, and the
         # caller's value if the node is in a function.
-        given = {entry.name for entry in self.onnx_node.attribute}
-        attributes = {name: _plain(value) for name, value in attributes.items() if name in given and value is not None}
-        names = self.onnx_node.output
+        given = {name: _plain(value) for name, value in attributes.items() if name in self._given and value is not None}
         with error_prefix(version.name):
             values = [_as_input(version, position, value) for position, value in enumerate(inputs)]
-            outputs = evaluate(version, values, attributes, len(names))
-        return tuple(_Items(value) if isinstance(value, Sequence) else value for value in finish(outputs))
+            outputs = evaluate(version, values, given, len(names))
+        if self._known:
+            self._known.learn(self._known.key(enumerate(inputs)), enumerate(inputs), zip(names, outputs, strict=True))
+        return tuple(map(_as_output, finish(outputs)))
 
 
 def reference_ops() -> list[type]:
@@ -84,6 +104,10 @@ def _as_input(version: Version, position: int, value: Any) -> Any:
     if expected is not None and expected.kind == "index" and version.operator != "SplitToSequence":
         return value.reshape(1) if isinstance(value, np.ndarray) and value.size == 1 else value
     return value
+
+
+def _as_output(value: Any) -> Any:
+    return _Items(value) if isinstance(value, Sequence) else value
 
 
 def _plain(value: Any) -> Any:
