@@ -39,6 +39,12 @@ def _address_of_cupy(array: Array) -> int:
     return int(array.data.ptr)
 
 
+def _empty_of_cupy(xp: ModuleType, shape: Shape, dtype: DType, beside: Array) -> Array:
+    # array_api_compat's `empty` for CuPy takes device= and ignores it.
+    with beside.device:
+        return xp.ndarray(shape, dtype)
+
+
 def _address_of_torch(array: Array) -> int:
     return int(array.data_ptr())
 
@@ -71,6 +77,8 @@ class _Row:
         Which module of `gpuslice.engine` copies.
     address, strides : callable or None
         Return the address of the first item and the strides in bytes. None: DLPack has to be asked.
+    make : callable or None
+        Return a new C-contiguous array on the device of another. None: the standard's `empty` does.
     """
 
     mutable: bool = True
@@ -79,12 +87,13 @@ class _Row:
     executor: Literal["host", "cuda", "generic"] = "generic"
     address: Address | None = None
     strides: Callable[[Array], Shape] | None = None
+    make: Callable[[ModuleType, Shape, DType, Array], Array] | None = None
 
 
 # By the name of the package that defines the arrays.
 _ROWS = {
     "numpy": _Row(views=True, executor="host", address=address_of_numpy, strides=_byte_strides),
-    "cupy": _Row(views=True, executor="cuda", address=_address_of_cupy, strides=_byte_strides),
+    "cupy": _Row(views=True, executor="cuda", address=_address_of_cupy, strides=_byte_strides, make=_empty_of_cupy),
     "array_api_strict": _Row(views=True),
     "torch": _Row(views=True, negative_steps=False, address=_address_of_torch, strides=_strides_of_torch),
     "jax": _Row(mutable=False),
@@ -111,6 +120,8 @@ class Library(_Row):
         """Return a new C-contiguous array on the device of ``beside``."""
         if self is NUMPY:  # whose standard form, with device=, takes longer than a small copy
             return np.empty(shape, dtype)
+        if self.make is not None:
+            return self.make(self.xp, shape, dtype, beside)
         return self.xp.empty(shape, dtype=dtype, device=array_api_compat.device(beside))
 
 

@@ -5,7 +5,8 @@ import threading
 import ml_dtypes
 import numpy as np
 import pytest
-from helpers import assert_same, items
+from helpers import assert_same, items, model, node, tensor_info
+from onnx import TensorProto
 
 import gpuslice as gs
 from gpuslice.versions import newest
@@ -187,17 +188,107 @@ def test_more_than_4_gibibytes(cp):
     assert bool((gs.contiguous(rows[::4096, ::-4096]) == rows[::4096, ::-4096]).all())
 
 
-def test_each_device_runs_its_own(cp):
+@pytest.fixture
+def on_two(cp, cuda, monkeypatch):
+    """The same items on two devices, and the devices of the launches, which must be those of their streams."""
     if cp.cuda.runtime.getDeviceCount() < 2:
         pytest.skip("needs two devices")
-    x = items(64, 1024)
-    with cp.cuda.Device(1):
-        data = cp.asarray(x)
-    result = backward(data)  # while device 0 is the current one
-    assert result.device.id == 1
-    assert_same(result, np.ascontiguousarray(x[:, R]), like=data)
+    x, launched = items(64, 1024), []
+    launch = cuda.CUDA_EXECUTOR.launch
+
+    def record(*given):
+        launched.append(cp.cuda.runtime.getDevice())
+        launch(*given)
+
+    monkeypatch.setattr(cuda.CUDA_EXECUTOR, "launch", record)
+    return x, [on(cp, device, x) for device in (0, 1)], launched
+
+
+def on(cp, device, array):
+    """Return an array as one of a device."""
+    with cp.cuda.Device(device):
+        return cp.asarray(array)
+
+
+DEEP = items(2, 2, 2, 2, 2, 2, 2, 2, 2, 2)  # has more axes than the kernels
+
+
+def many_axes(view):
+    """Return a view that keeps all its axes."""
+    return view[(slice(None), R) * 5].transpose(1, 0, 3, 2, 5, 4, 7, 6, 9, 8)
+
+
+# What is called, and the devices of its launches, for data on devices 0 and 1.
+ON_TWO = {
+    "slice": (lambda zero, one: [backward(zero), backward(one)], [0, 1]),
+    "one call for both": (lambda zero, one: gs.contiguous([one[:, R], zero[:, R], one[R], zero[R]]), [0, 0, 1, 1]),
+    "split in one block": (lambda zero, one: gs.split(one, num_outputs=16, axis=1), [1]),
+    "graph": (lambda zero, one: graph_of_two().run({"a": zero, "b": one}).values(), [0, 1]),
+}
+
+
+def graph_of_two():
+    """Return a graph that reverses the rows of two inputs."""
+    from gpuslice.onnx import Graph
+
+    nodes = [node("Slice", [name, "start", "end", "axis", "step"], [f"{name} back"]) for name in "ab"]
+    constants = {"start": [-1], "end": [-(1 << 40)], "axis": [1], "step": [-1]}
+    inputs = [tensor_info(name, elem_type=TensorProto.UINT8) for name in ("a", "b", "a back", "b back")]
+    return Graph(model(nodes, inputs[:2], inputs[2:], constants))
+
+
+@pytest.mark.parametrize("name", ON_TWO)
+@pytest.mark.parametrize("current", [0, 1])
+def test_each_device_runs_its_own(cp, on_two, name, current):
+    x, (zero, one), launched = on_two
+    call, devices = ON_TWO[name]
+    with cp.cuda.Device(current):
+        results = list(call(zero, one))
+        assert cp.cuda.runtime.getDevice() == current
+    assert sorted(launched) == devices
+    expected = {
+        "slice": [x[:, R]] * 2,
+        "one call for both": [x[:, R], x[:, R], x[R], x[R]],
+        "split in one block": np.split(x, 16, axis=1),
+        "graph": [x[:, R]] * 2,
+    }[name]
+    homes = {"one call for both": [one, zero] * 2, "split in one block": [one] * 16}.get(name, [zero, one])
+    for result, right, like in zip(results, expected, homes, strict=True):
+        assert_same(result, np.ascontiguousarray(right), like=like)
+
+
+def test_what_kernels_cannot_move_is_assigned_on_its_device(cp, cuda, on_two, monkeypatch):
+    (data,) = [on(cp, 1, DEEP)]
+    for capability in (90, 61):  # all devices are old, then
+        monkeypatch.setattr(cuda, "_capability", lambda device, capability=capability: capability)
+        with gs.trace() as t:
+            near, far = gs.contiguous([many_axes(cp.asarray(DEEP)), many_axes(data)])
+        assert [launch.executor for launch in t.launches] == ["generic"] * 2
+        assert_same(near, np.ascontiguousarray(many_axes(DEEP)), like=cp.asarray(DEEP))
+        assert_same(far, np.ascontiguousarray(many_axes(DEEP)), like=data)
+
+
+def test_a_kernel_that_does_not_compile_on_one_device_leaves_both_unchanged(cp, cuda, on_two, monkeypatch):
+    _, both, launched = on_two
+    kernel = cuda.CUDA_EXECUTOR.kernel
+
+    def fail(packed):
+        if cp.cuda.runtime.getDevice() == 1:
+            raise RuntimeError("does not compile")
+        return kernel(packed)
+
+    monkeypatch.setattr(cuda.CUDA_EXECUTOR, "kernel", fail)
+    outs = [on(cp, data.device.id, np.zeros((64, 1024), np.uint8)) for data in both]
+    with pytest.raises(RuntimeError, match="does not compile"):
+        gs.contiguous([data[:, R] for data in both], out=outs)
+    assert not any(out.get().any() for out in outs)
+    assert launched == []
+
+
+def test_out_is_on_the_device_of_its_input(cp, on_two):
+    _, (zero, one), _ = on_two
     with pytest.raises(ValueError, match=f"^{newest('Slice')}: out must be on"):
-        backward(data, out=cp.empty_like(cp.asarray(x)))
+        backward(one, out=cp.empty_like(zero))
 
 
 @pytest.mark.parametrize("strides", [(0, 4), (4, 4), (8, 4)])

@@ -15,7 +15,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, ReadyLaunch
+from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, Prepared, ReadyLaunch
 from gpuslice.engine.plan import (
     CUDA_32,
     CUDA_64,
@@ -29,6 +29,7 @@ from gpuslice.engine.plan import (
     kernel_sources,
     pack,
 )
+from gpuslice.engine.views import View
 from gpuslice.libraries import Array
 
 # __grid_constant__, which keeps parameters where they are, needs it.
@@ -49,17 +50,22 @@ class CudaExecutor(KernelExecutor):
     name = "cuda"
     fallback: tuple[str, str] = ("generic", "assign")
 
-    def prepare(self, pairs: Pairs, size: int) -> tuple[list[tuple[Any, ReadyLaunch]], Pairs]:
-        """Return kernels and launches for pairs on one device, and the pairs that kernels cannot move."""
-        with pairs[0][0].array.device:
-            if not _runs_kernels(cupy.cuda.runtime.getDevice()):
-                return [], pairs
-            return super().prepare(pairs, size)
+    def copy(self, pairs: Pairs) -> None:
+        """Copy each source view to its target view, which has the same shape and is on the same device."""
+        if _device_count() == 1:
+            super().copy(pairs)
+            return
+        prepared = []
+        for device, members in _by_device(pairs).items():
+            with cupy.cuda.Device(device):
+                prepared.append((device, self.prepare(members)))
+        for device, work in prepared:
+            with cupy.cuda.Device(device):
+                self.run(*work)
 
-    def run(self, launches: abc.Iterable[tuple[Any, ReadyLaunch]], array: Array) -> None:
-        """Launch kernels on the device of an array."""
-        with array.device:
-            super().run(launches, array)
+    def prepare(self, pairs: Pairs) -> Prepared:
+        """Return kernels and launches for pairs on the current device, and the pairs that kernels cannot move."""
+        return super().prepare(pairs) if _runs_kernels(cupy.cuda.runtime.getDevice()) else ([], pairs)
 
     def pack(self, launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> list[PackedLaunch]:
         """Return the parameters of a launch."""
@@ -159,6 +165,23 @@ def _nvrtc(wanted: str) -> abc.Iterator[None]:
 def _runs_kernels(device: int) -> bool:
     """Return whether a device runs the kernels: CUDA devices of compute capability 7.0 and newer do, ROCm's do not."""
     return not cupy.cuda.runtime.is_hip and _capability(device) >= _LEAST_CAPABILITY
+
+
+def _by_device(pairs: Pairs) -> dict[int, list[tuple[View, View]]]:
+    """Return pairs by the device of their arrays."""
+    members: dict[int, list[tuple[View, View]]] = {}
+    array = None
+    for pair in pairs:
+        if pair[0].array is not array:  # the parts of a split share one array
+            array = pair[0].array
+            group = members.setdefault(array.device.id, [])
+        group.append(pair)
+    return members
+
+
+@cache
+def _device_count() -> int:
+    return int(cupy.cuda.runtime.getDeviceCount())
 
 
 @cache

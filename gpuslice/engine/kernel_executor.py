@@ -10,7 +10,6 @@ from gpuslice.engine import generic
 from gpuslice.engine.plan import MAX_CHANNELS, VECTOR_BYTES, LaunchPlan, PackedLaunch, Part, plan
 from gpuslice.engine.trace import Launch, is_tracing, record_launch
 from gpuslice.engine.views import View
-from gpuslice.libraries import Array
 from gpuslice.rules import Region
 
 Pairs: TypeAlias = abc.Sequence[tuple[View, View]]
@@ -34,6 +33,9 @@ class ReadyLaunch(NamedTuple):
     packed: PackedLaunch
     parameters: bytes
     size: int
+
+
+Prepared: TypeAlias = tuple[list[tuple[Any, ReadyLaunch]], Pairs]
 
 
 class KernelExecutor(ABC):
@@ -70,6 +72,13 @@ class KernelExecutor(ABC):
 
     def copy(self, pairs: Pairs) -> None:
         """Copy each source view to its target view, which has the same shape."""
+        self.run(*self.prepare(pairs))
+
+    def prepare(self, pairs: Pairs) -> Prepared:
+        """Return kernels and launches for pairs in one memory, and the pairs that kernels cannot move.
+
+        Nothing is copied yet: if a kernel does not compile, every target is as it was.
+        """
         taken: dict[int, list[tuple[View, View]]] = {}
         left = []
         for source, target in pairs:
@@ -78,27 +87,17 @@ class KernelExecutor(ABC):
                 taken.setdefault(source.dtype.itemsize, []).append((source, target))
             else:
                 left.append((source, target))
-        # All is prepared before the first copy: if a kernel does not compile, every target is as it was.
-        prepared = []
+        launches: list[ReadyLaunch] = []
         for size, members in taken.items():
-            launches, unmoved = self.prepare(members, size)
+            ready, unmoved = self._launches(members, size)
+            launches += ready
             left += unmoved
-            prepared.append((members[0][0].array, launches))
+        return [(self.kernel(launch.packed), launch) for launch in launches], left
+
+    def run(self, launches: abc.Iterable[tuple[Any, ReadyLaunch]], left: Pairs) -> None:
+        """Launch kernels, and assign what they cannot move."""
         if left:
             generic.copy(left, *self.fallback)
-        for array, launches in prepared:
-            self.run(launches, array)
-
-    def prepare(self, pairs: Pairs, size: int) -> tuple[list[tuple[Any, ReadyLaunch]], Pairs]:
-        """Return kernels and launches for pairs whose items have ``size`` bytes, and the pairs that they cannot move.
-
-        All arrays are in one memory.
-        """
-        ready, left = self._launches(pairs, size)
-        return [(self.kernel(launch.packed), launch) for launch in ready], left
-
-    def run(self, launches: abc.Iterable[tuple[Any, ReadyLaunch]], array: Array) -> None:
-        """Launch kernels in the memory of an array."""
         for kernel, launch in launches:
             self.launch(kernel, launch)
             if is_tracing():

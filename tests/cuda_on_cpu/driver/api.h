@@ -19,6 +19,9 @@ inline std::mutex& mutex() {
 // The last error of this thread, until it is asked for.
 inline thread_local cudaError_t last_error;
 
+// The current device of this thread.
+inline thread_local int current_device;
+
 template <class Function>
 cudaError_t call(Function&& function) {
   const std::lock_guard<std::mutex> lock(mutex());

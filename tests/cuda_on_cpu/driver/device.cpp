@@ -1,4 +1,4 @@
-// The one device: an imagined sm_90.
+// The devices: each an imagined sm_90, none of which reads the memory of another.
 
 #include <cstdio>
 #include <map>
@@ -12,7 +12,9 @@ namespace cuda_on_cpu {
 
 namespace {
 
-cudaError_t check_device(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
+cudaError_t check_device(int device) {
+  return device >= 0 && device < settings().devices ? cudaSuccess : cudaErrorInvalidDevice;
+}
 
 cudaDeviceProp properties() {
   cudaDeviceProp given{};
@@ -80,17 +82,21 @@ cudaError_t cudaDriverGetVersion(int* version) {
 cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = cuda_on_cpu::settings().devices;
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = cuda_on_cpu::current_device;
   return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return call([&] { return cuda_on_cpu::check_device(device); });
+  return call([&] {
+    const cudaError_t error = cuda_on_cpu::check_device(device);
+    if (!error) cuda_on_cpu::current_device = device;
+    return error;
+  });
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* given, int device) {
@@ -109,8 +115,16 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 
 cudaError_t cudaDeviceGetPCIBusId(char* name, int length, int device) {
   return call([&] {
-    snprintf(name, static_cast<size_t>(length), "0000:00:00.0");
+    snprintf(name, static_cast<size_t>(length), "0000:%02x:00.0", device);
     return cuda_on_cpu::check_device(device);
+  });
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  return call([&] {
+    *can = 0;
+    const cudaError_t error = cuda_on_cpu::check_device(device);
+    return error ? error : cuda_on_cpu::check_device(peer);
   });
 }
 

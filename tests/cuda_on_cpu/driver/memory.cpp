@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 
+#include "api.h"
 #include "settings.h"
 
 namespace cuda_on_cpu {
@@ -24,7 +25,7 @@ constexpr size_t kVector = 16;
 constexpr unsigned char kFill = 0xCD;
 
 std::map<uintptr_t, Allocation> allocations;
-size_t used;  // bytes of the device
+std::map<int, size_t> used;  // bytes of each device
 
 // Returns whether nothing was written between two addresses since the allocation was made.
 bool untouched(const char* begin, const char* end) {
@@ -59,8 +60,8 @@ cudaError_t allocate(void** address, size_t bytes, cudaMemoryType type) {
     first += (usable - bytes) / kVector * kVector;
   }
   *address = first;
-  allocations[reinterpret_cast<uintptr_t>(*address)] = {bytes, type, begin, mapped};
-  if (type == cudaMemoryTypeDevice) used += bytes;
+  allocations[reinterpret_cast<uintptr_t>(*address)] = {bytes, type, current_device, begin, mapped};
+  if (type == cudaMemoryTypeDevice) used[current_device] += bytes;
   return cudaSuccess;
 }
 
@@ -70,7 +71,7 @@ cudaError_t release(void* address, cudaMemoryType type) {
   if (found == allocations.end() || found->second.type != type) return cudaErrorInvalidValue;
   const Allocation allocation = found->second;
   check_surroundings(static_cast<char*>(address), allocation);
-  if (type == cudaMemoryTypeDevice) used -= allocation.bytes;
+  if (type == cudaMemoryTypeDevice) used[allocation.device] -= allocation.bytes;
   allocations.erase(found);
   munmap(allocation.mapping, allocation.mapped);
   return cudaSuccess;
@@ -84,7 +85,7 @@ const Allocation* allocation_of(const void* address) {
   return at < after->first + after->second.bytes ? &after->second : nullptr;
 }
 
-size_t free_bytes() { return settings().memory - used; }
+size_t free_bytes() { return settings().memory - used[current_device]; }
 
 cudaError_t check_range(const void* address, size_t bytes, bool device) {
   if (bytes == 0) return cudaSuccess;

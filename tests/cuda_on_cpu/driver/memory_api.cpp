@@ -63,7 +63,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     const bool on_host = !found || found->type == cudaMemoryTypeHost;
     *attributes = {};
     attributes->type = found ? found->type : cudaMemoryTypeUnregistered;
-    attributes->device = found ? 0 : cudaInvalidDeviceId;
+    attributes->device = found ? found->device : cudaInvalidDeviceId;
     attributes->devicePointer = found ? given : nullptr;
     attributes->hostPointer = on_host ? given : nullptr;
     return cudaSuccess;

@@ -2,15 +2,24 @@
 
 #include "stream.h"
 
+#include <map>
 #include <set>
 #include <utility>
+
+#include "api.h"
 
 namespace cuda_on_cpu {
 
 namespace {
 
-Stream default_stream{};
-std::set<Stream*> streams;  // except the default one
+std::map<int, Stream> default_streams;  // by device
+std::set<Stream*> streams;              // except the default ones
+
+Stream& default_stream() {
+  Stream& found = default_streams[current_device];
+  found.device = current_device;
+  return found;
+}
 
 // Makes every capture in conflict with a call invalid; returns whether there was one.
 template <class Conflicts>
@@ -24,12 +33,15 @@ bool invalidate(Conflicts&& conflicts) {
   return any;
 }
 
-bool is_blocking(const Stream& stream) { return !(stream.flags & cudaStreamNonBlocking); }
+// Whether the current device's default stream waits for it.
+bool is_blocking(const Stream& stream) {
+  return stream.device == current_device && !(stream.flags & cudaStreamNonBlocking);
+}
 
 }  // namespace
 
 Stream* create_stream(unsigned flags, int priority) {
-  return *streams.insert(new Stream{flags, priority, nullptr}).first;
+  return *streams.insert(new Stream{flags, priority, current_device, nullptr}).first;
 }
 
 bool destroy_stream(Stream* stream) {
@@ -39,12 +51,12 @@ bool destroy_stream(Stream* stream) {
 }
 
 Stream* find_stream(cudaStream_t handle) {
-  if (!handle || handle == cudaStreamLegacy) return &default_stream;
+  if (!handle || handle == cudaStreamLegacy) return &default_stream();
   const auto found = streams.find(reinterpret_cast<Stream*>(handle));
   return found == streams.end() ? nullptr : *found;
 }
 
-bool is_default(const Stream* stream) { return stream == &default_stream; }
+bool is_default(const Stream* stream) { return stream == &default_streams[stream->device]; }
 
 cudaError_t enqueue(cudaStream_t handle, Work work) {
   Stream* stream = find_stream(handle);
@@ -98,7 +110,8 @@ cudaError_t may_synchronize(cudaStream_t handle) {
 }
 
 cudaError_t may_synchronize_device() {
-  return invalidate([](Stream&) { return true; }) ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+  return invalidate([](Stream& stream) { return stream.device == current_device; }) ? cudaErrorStreamCaptureUnsupported
+                                                                                    : cudaSuccess;
 }
 
 // The default stream waits for the blocking ones, and waiting for one that captures is an error.

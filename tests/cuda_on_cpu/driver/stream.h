@@ -23,13 +23,14 @@ struct Capture {
 struct Stream {
   unsigned flags;
   int priority;
+  int device;
   std::unique_ptr<Capture> capture;
 };
 
 Stream* create_stream(unsigned flags, int priority);
 bool destroy_stream(Stream* stream);
 
-// Returns the stream of a handle, which may be the default stream's, or null.
+// Returns the stream of a handle, which may be the default stream's of the current device, or null.
 Stream* find_stream(cudaStream_t handle);
 bool is_default(const Stream* stream);
 
