@@ -6,7 +6,7 @@ protocol) is `gpuslice.onnx` and needs the onnx package.
 
 from gpuslice.caches import clear_caches
 from gpuslice.config import show_config
-from gpuslice.engine import Launch, Trace, trace
+from gpuslice.engine import Launch, Trace, trace, warm_up
 from gpuslice.operators.sequences import (
     concat_from_sequence,
     sequence_at,
@@ -41,6 +41,7 @@ __all__ = [
     "split",
     "split_to_sequence",
     "trace",
+    "warm_up",
 ]
 
 __version__ = "0.1.0"

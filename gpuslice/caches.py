@@ -80,7 +80,7 @@ def bounded_cache(megabytes: int) -> Callable[[Callable[..., R]], Callable[..., 
 def clear_caches() -> None:
     """Drop the plans and regions that are kept for repeated calls. They take up to 64 MB.
 
-    Compiled CUDA kernels stay, since each takes seconds to compile.
+    Compiled CUDA kernels stay, since each takes up to a second to compile.
     """
     for cache in _caches:
         cache.clear()

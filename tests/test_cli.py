@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper, save
 
 import gpuslice as gs
 from gpuslice.cli import main
+from gpuslice.cli.warm_up import show_bar
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -378,6 +379,59 @@ def test_cuda_without_a_gpu_is_one_line(folder, capsys):
         pytest.skip("there is a GPU")
     assert run("run model.onnx -o out.npz --device cuda") == 2
     assert "device CUDA needs an NVIDIA GPU" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [("warm-up", "device CUDA needs an NVIDIA GPU"), ("warm-up --width x", "argument --width: invalid int value: 'x'")],
+)
+def test_warm_up_without_cupy_is_one_line(monkeypatch, capsys, words, message):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    for module in ("gpuslice.engine.cuda", "gpuslice.engine.cuda_kernels"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.delattr("gpuslice.engine.cuda", raising=False)
+    assert run(words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"gpuslice: {message}")
+    assert captured.err.count("\n") == 1
+
+
+def test_warm_up_says_what_is_wrong_with_its_arguments(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    for module in ("gpuslice.engine.cuda", "gpuslice.engine.cuda_kernels"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.delattr("gpuslice.engine.cuda", raising=False)
+    out = np.zeros(2, np.float32)
+    for arguments, named, error, message in [
+        (
+            (gs.slice, X[0, 0], [0], [2]),
+            {"out": out},
+            ImportError,
+            "needs CuPy and an NVIDIA GPU: pip install 'gpuslice",
+        ),
+        ((), {}, ImportError, "needs CuPy"),
+        ((), {"widths": [3]}, ValueError, "widths must be among 1, 2, 4, 8, 16; got int 3"),
+        ((), {"widths": 4}, TypeError, "widths must be an iterable of ints; got int 4"),
+        ((), {"widths": ["4"]}, ValueError, "widths must be among 1, 2, 4, 8, 16; got str '4'"),
+        ((gs.slice, X), {"widths": [1]}, TypeError, "widths cannot be combined with a call"),
+        ((X, [0], [1]), {}, TypeError, "call must be a function of gpuslice, such as gpuslice.slice; got ndarray"),
+        ((), {"starts": [0]}, TypeError, r"arguments need a call: warm_up\(function, \*arguments\)"),
+    ]:
+        with pytest.raises(error, match=f"warm_up:? {message}"):
+            gs.warm_up(*arguments, **named)
+    assert not out.any()
+
+
+def test_the_bar_is_shown_on_a_terminal_only(monkeypatch, capsys):
+    show_bar(1, 4)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    show_bar(1, 4)
+    show_bar(4, 4)
+    assert capsys.readouterr() == ("", f"\r[{'#' * 10}{' ' * 30}] 1/4 kernels\r[{'#' * 40}] 4/4 kernels\n")
+    monkeypatch.setattr(sys, "stderr", None)
+    show_bar(1, 4)
 
 
 def test_links_are_followed(folder):

@@ -1,6 +1,10 @@
 """What only CUDA has: streams, capture, devices, memory, parameters of launches, and kernels that do not compile."""
 
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -9,11 +13,13 @@ from helpers import assert_same, items, model, node, tensor_info
 from onnx import TensorProto
 
 import gpuslice as gs
+from gpuslice.engine.plan import KERNELS, all_instantiations
 from gpuslice.versions import newest
 
 pytestmark = pytest.mark.gpu
 
 R = slice(None, None, -1)
+ALL = list(all_instantiations())
 
 
 @pytest.fixture
@@ -30,6 +36,17 @@ def cuda(cp):
     from gpuslice.engine import cuda
 
     yield cuda
+    gs.clear_caches()
+
+
+@pytest.fixture
+def kernels(cp):
+    """The module that compiles. Plans and loaded kernels of a test that changes it are forgotten."""
+    from gpuslice.engine import cuda_kernels
+
+    cuda_kernels.compiled.cache_clear()
+    yield cuda_kernels
+    cuda_kernels.compiled.cache_clear()
     gs.clear_caches()
 
 
@@ -260,7 +277,7 @@ def test_each_device_runs_its_own(cp, on_two, name, current):
 def test_what_kernels_cannot_move_is_assigned_on_its_device(cp, cuda, on_two, monkeypatch):
     (data,) = [on(cp, 1, DEEP)]
     for capability in (90, 61):  # all devices are old, then
-        monkeypatch.setattr(cuda, "_capability", lambda device, capability=capability: capability)
+        monkeypatch.setattr(cuda, "capability", lambda device, capability=capability: capability)
         with gs.trace() as t:
             near, far = gs.contiguous([many_axes(cp.asarray(DEEP)), many_axes(data)])
         assert [launch.executor for launch in t.launches] == ["generic"] * 2
@@ -318,12 +335,12 @@ def test_both_ways_to_pass_parameters_give_the_same(cp, cuda, monkeypatch):
         assert_same(result, np.ascontiguousarray(x[:, R]), like=cp.asarray(x))
 
 
-def test_small_parameters_take_more_launches(cp, cuda, monkeypatch):
+def test_small_parameters_take_more_launches(cp, kernels, monkeypatch):
     x = items(3, 1000)
     data = cp.asarray(x)
     launches = []
     for version in (12000, 13000):
-        monkeypatch.setattr(cuda, "_cuda_version", lambda version=version: version)
+        monkeypatch.setattr(kernels, "cuda_version", lambda version=version: version)
         gs.clear_caches()
         with gs.trace() as t:
             parts = gs.split(data, num_outputs=1000, axis=1)
@@ -336,7 +353,7 @@ def test_small_parameters_take_more_launches(cp, cuda, monkeypatch):
 def test_devices_that_cannot_run_the_kernels_use_assignment(cp, cuda, monkeypatch, why):
     runtime = type("Runtime", (), {"is_hip": why == "is_hip", "getDevice": cp.cuda.runtime.getDevice})
     monkeypatch.setattr(cuda.cupy.cuda, "runtime", runtime)
-    monkeypatch.setattr(cuda, "_capability", lambda device: 90 if why == "is_hip" else 61)
+    monkeypatch.setattr(cuda, "capability", lambda device: 90 if why == "is_hip" else 61)
     data = cp.asarray(items(64, 1000))
     with gs.trace() as t:
         result = backward(data)
@@ -344,25 +361,204 @@ def test_devices_that_cannot_run_the_kernels_use_assignment(cp, cuda, monkeypatc
     assert (result.get() == items(64, 1000)[:, R]).all()
 
 
-@pytest.mark.parametrize("broken", ["text", "nvrtc"])
-def test_a_kernel_that_does_not_compile_leaves_out_unchanged(cp, cuda, monkeypatch, broken, tmp_path):
+# What a process compiles and copies. It may run on the emulation, of which its argument is the folder.
+PROCESS = """
+import pathlib, sys
+if sys.argv[1]:
+    from cuda_on_cpu.load import load
+    load(pathlib.Path(sys.argv[1]))
+import cupy
+from cupy.cuda import compiler
+import gpuslice as gs
+expressions = []
+add = compiler.nvrtc.addNameExpression
+compiler.nvrtc.addNameExpression = lambda program, name: (expressions.append(name), add(program, name))
+x = cupy.arange(3000, dtype="u1").reshape(30, 100)
+gs.warm_up(gs.split, x, [61, 39], axis=1)
+parts = [*gs.split(x, [61, 39], axis=1), gs.contiguous(x.T)]
+assert (cupy.concatenate(parts[:2], axis=1) == x).all() and (parts[2].T == x).all()
+print(*expressions, sep="\\n")
+"""
+
+
+def test_a_second_process_compiles_nothing(request, cp, tmp_path):
+    folder = request.config.getoption("--cuda-on-cpu")
+    command = [sys.executable, "-c", PROCESS, "" if folder is None else str(folder.resolve())]
+    paths = [str(Path(gs.__file__).parent.parent), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "CUPY_CACHE_DIR": str(tmp_path)}
+    first, second = (
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split("\n")
+        for _ in range(2)
+    )
+    assert sorted(first) == ["", "gpuslice::rows<unsigned, 8, 1, 1>", "gpuslice::tiles<unsigned, 1, 1, 0>"]
+    assert second == ["", ""]
+
+
+def driver_error(code):
+    """Return a function that raises an error of the driver."""
+
+    def fail(**_):
+        from cupy import cuda
+
+        raise cuda.driver.CUDADriverError(code)
+
+    return fail
+
+
+def no_nvrtc(**_):
+    raise RuntimeError("CuPy failed to load libnvrtc.so.13")
+
+
+NAME = r"^CUDA kernel gpuslice::rows<unsigned, 1, 1, -1> for device 0 "
+OLD = r"is too old for the device\. It compiles for compute capabilities \S+ to \S+, and the device has 90\.0\. Install a newer"
+NEW = r"is too new for the device\. It compiles for compute capabilities \S+ to \S+, and the device has 1\.0\. Install an older"
+# What is in place of CuPy's RawModule, the compute capability of the device if it is another, and the message.
+BROKEN = {
+    "the text": (None, None, NAME + "does not compile: "),
+    "no NVRTC": (
+        no_nvrtc,
+        None,
+        NAME + r"cannot be compiled\. NVRTC or a part of it may be missing: pip install 'gpuslice\[cuda13\]'.*libnvrtc",
+    ),
+    "an NVRTC older than the device": (driver_error(209), 900, NAME + "does not load: NVRTC .* " + OLD),
+    "an NVRTC newer than the device": (driver_error(209), 10, NAME + "does not load: NVRTC .* " + NEW),
+    "a code that the driver refuses": (driver_error(200), None, NAME + "does not load: CUDA_ERROR_INVALID_IMAGE"),
+    "another thread captures": (
+        driver_error(900),
+        None,
+        NAME + r"is not compiled and loaded yet, which a capture .* call gpuslice\.warm_up\(\.\.\.\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_kernel_that_does_not_compile_leaves_out_unchanged(cp, kernels, monkeypatch, broken, tmp_path):
     x = cp.asarray(items(64, 1001))
     out = cp.zeros_like(x)
-    cuda._kernel.cache_clear()
-    if broken == "text":
+    module, capability, expected = BROKEN[broken]
+    if module is not None:
+        monkeypatch.setattr(kernels.cupy, "RawModule", module)
+    else:
         (tmp_path / "kernels").mkdir()
         (tmp_path / "kernels" / "copy.cu").write_text("namespace gpuslice { this is no CUDA }")
-        monkeypatch.setattr(cuda.kernel_sources, "folder", lambda: tmp_path / "kernels")
-        expected = r"CUDA kernel gpuslice::rows<unsigned, 1, 1, -1> for device 0 does not compile: "
-    else:
-
-        def missing(**_):
-            raise RuntimeError("CuPy failed to load libnvrtc.so.13")
-
-        monkeypatch.setattr(cuda.cupy, "RawModule", missing)
-        expected = r"NVRTC or a part of it may be missing: pip install 'gpuslice\[cuda13\]'.*failed to load libnvrtc"
+        monkeypatch.setattr(kernels.kernel_sources, "folder", lambda: tmp_path / "kernels")
+    if capability is not None:
+        monkeypatch.setattr(kernels, "capability", lambda device: capability)
     with pytest.raises(RuntimeError, match=expected):
         backward(x, out=out)
     assert not out.get().any()
     monkeypatch.undo()
     assert (backward(x, out=out).get() == x.get()[:, R]).all()
+
+
+@pytest.mark.parametrize("mode", ["Relaxed", "ThreadLocal", "Global"])
+def test_a_capture_with_a_cold_kernel_says_what_to_call(cp, kernels, mode):
+    """It stays valid, and has the copies that were captured before and after."""
+    x = cp.asarray(items(64, 1000))
+    cold, warm = cp.zeros_like(x), cp.zeros_like(x)
+    assert gs.warm_up(gs.slice, x, [-1], [-65], out=warm, axes=[0], steps=[-1]) == ["rows<8, 1>"]
+    assert not warm.get().any()
+    stream = cp.cuda.Stream(non_blocking=True)
+    cp.cuda.Device().synchronize()
+    with stream:
+        stream.begin_capture(getattr(cp.cuda.runtime, f"streamCaptureMode{mode}"))
+        gs.slice(x, [-1], [-65], axes=[0], steps=[-1], out=warm)
+        with pytest.raises(
+            RuntimeError, match=r"rows<unsigned, 1, 4, -1> .* call gpuslice\.warm_up\(\.\.\.\) with the"
+        ):
+            backward(x.view("f4"), out=cold.view("f4"))
+        graph = stream.end_capture()
+        graph.launch(stream)
+        stream.synchronize()
+    assert (warm.get() == x.get()[R]).all()
+    assert not cold.get().any()
+    assert gs.warm_up(backward, x.view("f4"), out=cold.view("f4")) == ["rows<4, -1>"]
+    with stream:
+        stream.begin_capture(getattr(cp.cuda.runtime, f"streamCaptureMode{mode}"))
+        backward(x.view("f4"), out=cold.view("f4"))
+        graph = stream.end_capture()
+        graph.launch(stream)
+        stream.synchronize()
+    assert (cold.get().view("f4").view("u4") == x.get().view("u4")[:, R]).all()
+
+
+def test_warm_up_compiles_what_a_call_needs_and_copies_nothing(cp, kernels, monkeypatch):
+    built = []
+    raw_module = cp.RawModule
+
+    def build(**given):
+        built.extend(given["name_expressions"])
+        return raw_module(**given)
+
+    monkeypatch.setattr(kernels.cupy, "RawModule", build)
+    x, seen = cp.asarray(items(40, 999)), []
+    outs = [cp.zeros((40, n), cp.uint8) for n in (500, 499)]
+    with gs.trace() as t:
+        assert gs.warm_up(gs.split, x, [500, 499], axis=1, out=outs, progress=lambda *given: seen.append(given)) == [
+            "rows<1, 1>"
+        ]
+        assert gs.warm_up(gs.contiguous, [x[:, R], x.T]) == ["rows<1, -1>", "tiles<1, 0>"]
+    assert not t.launches
+    assert not any(out.get().any() for out in outs)
+    assert seen == [(1, 1)]
+    assert len(built) == 3
+    for part, right in zip(gs.split(x, [500, 499], axis=1, out=outs), np.split(x.get(), [500], 1), strict=True):
+        assert_same(part, np.ascontiguousarray(right), like=x)
+    results = gs.contiguous([x[:, R], x.T])
+    assert len(built) == 3  # nothing else was needed
+    for result, right in zip(results, [x.get()[:, R], x.get().T], strict=True):
+        assert_same(result, np.ascontiguousarray(right), like=x)
+
+
+def test_warm_up_of_a_graph_on_two_devices(cp, kernels, on_two):
+    _, (zero, one), launched = on_two
+    graph = graph_of_two()
+    assert gs.warm_up(graph.run, {"a": zero, "b": one}) == ["rows<1, -1>"]
+    assert kernels.compiled.cache_info().currsize == 2
+    assert launched == []
+    assert [result.device.id for result in graph.run({"a": zero, "b": one}).values()] == [0, 1]
+    assert kernels.compiled.cache_info().misses == 2
+
+
+def test_warm_up_of_a_width_compiles_all_its_kernels(cp, kernels, monkeypatch):
+    monkeypatch.setattr(kernels, "all_instantiations", lambda: [one for one in ALL if one[3:] in ((32, 8), (64, 8))])
+    wanted = {(*one, 0) for one in ALL if one[1] == 16 and one[4] == 8}
+    asked = []
+    monkeypatch.setattr(kernels, "compiled", lambda *given: asked.append(given))
+    seen = []
+    names = gs.warm_up(widths=[16], progress=lambda *given: seen.append(given))
+    assert set(names) == {kernel.name for kernel in KERNELS if kernel.width == 16}
+    assert set(asked) == wanted
+    assert seen == [(i + 1, len(wanted)) for i in range(len(wanted))]
+
+
+def test_warm_up_stops_at_the_first_kernel_that_does_not_compile(cp, kernels, monkeypatch):
+    monkeypatch.setattr(kernels.cupy, "RawModule", no_nvrtc)
+    with pytest.raises(RuntimeError, match=r"^CUDA kernel gpuslice::.* for device 0 cannot be compiled\. NVRTC"):
+        gs.warm_up(widths=[16])
+
+
+def test_warm_up_needs_an_array_of_cupy(cp):
+    out = np.zeros(6, "u1")
+    for arguments in ([np.arange(6)], [[np.arange(6)]], ["text"], []):
+        with pytest.raises(ValueError, match="^warm_up: an argument of the call must be a CuPy array; got none"):
+            gs.warm_up(gs.slice, *arguments, [-1], [-9], steps=[-1], out=out)
+    assert not out.any()
+    with pytest.raises(ValueError, match=f"^warm_up: {newest('Slice')}: steps must not be 0"):
+        gs.warm_up(gs.slice, cp.arange(6), [-1], [-9], steps=[0])
+
+
+def test_warm_up_on_the_command_line(cp, kernels, monkeypatch, capsys):
+    from gpuslice.cli import main
+
+    few = [one for one in ALL if one[1] == 16 and one[0] == "tiles"]
+    monkeypatch.setattr(kernels, "all_instantiations", lambda: few)
+    assert main(["warm-up", "--width", "16", "--width", "8"]) == 0
+    assert capsys.readouterr().out.startswith(f"{len(few)} kernels are compiled, ")
+    assert kernels.compiled.cache_info().currsize == len(few)
+    assert main(["warm-up", "--width", "3"]) == 2
+    assert capsys.readouterr().err == "gpuslice: warm_up: widths must be among 1, 2, 4, 8, 16; got int 3\n"
+    kernels.compiled.cache_clear()
+    monkeypatch.setattr(kernels.cupy, "RawModule", no_nvrtc)
+    assert main(["warm-up"]) == 2
+    assert capsys.readouterr().err.startswith("gpuslice: CUDA kernel gpuslice::tiles<unsigned")

@@ -14,7 +14,7 @@ from gpuslice.config import describe_config
 _FAILED = 2
 _SIGNAL = 128  # a shell adds it to the number of the signal that ended a command
 _SIGPIPE = 13
-_REFUSALS = (ImportError, IndexError, MemoryError, OSError, OverflowError, TypeError, ValueError)
+_REFUSALS = (ImportError, IndexError, MemoryError, OSError, OverflowError, RuntimeError, TypeError, ValueError)
 
 
 class _UsageError(Exception):
@@ -83,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     _add_run(commands.add_parser("run", help="run a model made of these operators"))
     _add_operator(commands.add_parser("op", help="run one operator, such as Slice-13"))
+    _add_warm_up(commands.add_parser("warm-up", help="compile the CUDA kernels before they are needed"))
     commands.add_parser("info", help="show versions and devices").set_defaults(run=lambda _: show(describe_config()))
     return parser
 
@@ -116,7 +117,18 @@ def _add_operator(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_run_operator)
 
 
-# The commands need the onnx package, `info` does not.
+def _add_warm_up(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--width",
+        action="append",
+        type=int,
+        metavar="BYTES",
+        help="only kernels for items of so many bytes: 1, 2, 4, 8 or 16; may be repeated",
+    )
+    parser.set_defaults(run=_warm_up)
+
+
+# `run` and `op` need the onnx package, the others do not.
 def _run_model(given: argparse.Namespace) -> None:
     from gpuslice.cli.run import run_model
 
@@ -127,3 +139,9 @@ def _run_operator(given: argparse.Namespace) -> None:
     from gpuslice.cli.op import run_operator_command
 
     run_operator_command(given.operator, given.arguments, given.outputs, given.output)
+
+
+def _warm_up(given: argparse.Namespace) -> None:
+    from gpuslice.cli.warm_up import warm_up_command
+
+    warm_up_command(given.width)

@@ -8,6 +8,7 @@ from gpuslice.engine.memory import check_parts_fit
 from gpuslice.engine.prepared import Prepared, prepared_for
 from gpuslice.engine.trace import Launch, Trace, is_tracing, trace
 from gpuslice.engine.views import View
+from gpuslice.engine.warm_up import warm_up
 
 __all__ = [
     "Consecutive",
@@ -26,4 +27,5 @@ __all__ = [
     "is_tracing",
     "prepared_for",
     "trace",
+    "warm_up",
 ]

@@ -1,41 +1,32 @@
-"""The executor for CuPy arrays: CUDA kernels, compiled by NVRTC. The only importer of CuPy.
+"""The executor for CuPy arrays: CUDA kernels. Only this module and `cuda_kernels` import CuPy.
 
 Import it only when CUDA is wanted, never at the top of a module. A launch goes to the current stream of the array's
 device, with all its parameters by value: nothing is uploaded, nothing is waited for, nothing is allocated. Once its
-kernel is compiled, which the first call does, a launch may be captured into a CUDA graph.
+kernel is compiled, which the first call or `warm_up` does, a launch may be captured into a CUDA graph.
 """
 
 import ctypes
 import threading
 from collections import abc
-from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
 import cupy
 import numpy as np
 
+from gpuslice.engine import cuda_kernels
+from gpuslice.engine.cuda_kernels import Wanted, capability, compiled
 from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, Prepared, ReadyLaunch
-from gpuslice.engine.plan import (
-    CUDA_32,
-    CUDA_64,
-    CUDA_THREADS,
-    CUDA_TUNING,
-    LaunchPlan,
-    PackedLaunch,
-    Part,
-    index_bits,
-    instantiation,
-    kernel_sources,
-    pack,
-)
+from gpuslice.engine.plan import CUDA_THREADS, CUDA_TUNING, LaunchPlan, PackedLaunch, Part, index_bits, pack
 from gpuslice.engine.views import View
 from gpuslice.libraries import Array
 
 # __grid_constant__, which keeps parameters where they are, needs it.
 _LEAST_CAPABILITY = 70
-# Parameters of 32,764 bytes need CUDA 12.1, in the driver and in NVRTC; before, a launch took 4,096.
-_LARGE_PARAMETERS = 12010
+
+# The kernels that the calls of a `compile_for` need, as keys: these calls copy nothing. None: calls copy.
+_collected: ContextVar[dict[Wanted, None] | None] = ContextVar("gpuslice_collected", default=None)
 
 
 class CudaExecutor(KernelExecutor):
@@ -52,14 +43,14 @@ class CudaExecutor(KernelExecutor):
 
     def copy(self, pairs: Pairs) -> None:
         """Copy each source view to its target view, which has the same shape and is on the same device."""
-        if _device_count() == 1:
+        if _device_count() == 1 and _collected.get() is None:
             super().copy(pairs)
             return
         prepared = []
         for device, members in _by_device(pairs).items():
             with cupy.cuda.Device(device):
                 prepared.append((device, self.prepare(members)))
-        for device, work in prepared:
+        for device, work in prepared if _collected.get() is None else ():
             with cupy.cuda.Device(device):
                 self.run(*work)
 
@@ -69,15 +60,16 @@ class CudaExecutor(KernelExecutor):
 
     def pack(self, launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> list[PackedLaunch]:
         """Return the parameters of a launch."""
-        layout = CUDA_32 if index_bits(launch) == 32 else CUDA_64
-        if _cuda_version() < _LARGE_PARAMETERS:
-            layout = layout.in_small_parameters()
-        return pack(launch, layout, CUDA_TUNING)
+        return pack(launch, cuda_kernels.layout(index_bits(launch)), CUDA_TUNING)
 
     def kernel(self, packed: PackedLaunch) -> Any:
-        """Return the compiled kernel for the current device."""
-        launch, device = packed.launch, cupy.cuda.runtime.getDevice()
-        return _kernel(launch.kind, launch.width, launch.variant, packed.index_bits, packed.capacity, device)
+        """Return the compiled kernel for the current device; None if kernels are only collected."""
+        launch, device, collected = packed.launch, cupy.cuda.runtime.getDevice(), _collected.get()
+        wanted = (launch.kind, launch.width, launch.variant, packed.index_bits, packed.capacity, device)
+        if collected is None:
+            return compiled(*wanted)
+        collected[Wanted(*wanted)] = None
+        return None
 
     def launch(self, kernel: Any, ready: ReadyLaunch) -> None:
         """Launch a kernel on the current stream."""
@@ -93,6 +85,38 @@ def devices() -> list[str]:
         return []
     count = cupy.cuda.runtime.getDeviceCount()
     return [str(cupy.cuda.runtime.getDeviceProperties(i)["name"].decode()) for i in range(count)]
+
+
+def has_array(value: object, depth: int = 3) -> bool:
+    """Return whether a value is an array of CuPy, or holds one: the deepest argument is a mapping to lists."""
+    if isinstance(value, cupy.ndarray):
+        return True
+    if isinstance(value, abc.Mapping):
+        value = list(value.values())
+    is_nested = isinstance(value, abc.Sequence) and not isinstance(value, (str, bytes))
+    return depth > 0 and is_nested and any(has_array(item, depth - 1) for item in value)  # type: ignore[attr-defined]
+
+
+def compile_for(call: abc.Callable[[], object], progress: abc.Callable[[int, int], object] | None) -> list[str]:
+    """Compile the kernels that a call needs, which copies nothing then; return the names of the kernels."""
+    collected: dict[Wanted, None] = {}
+    token = _collected.set(collected)
+    try:
+        call()
+    finally:
+        _collected.reset(token)
+    return _compile(collected, progress)
+
+
+def compile_widths(widths: abc.Container[int], progress: abc.Callable[[int, int], object] | None) -> list[str]:
+    """Compile all kernels for items of some widths for the current device; return their names."""
+    device = cupy.cuda.runtime.getDevice()
+    return _compile(cuda_kernels.of_widths(widths, device) if _runs_kernels(device) else (), progress)
+
+
+def _compile(wanted: abc.Collection[Wanted], progress: abc.Callable[[int, int], object] | None) -> list[str]:
+    cuda_kernels.compile_all(wanted, progress)
+    return list(dict.fromkeys(one.kernel.name for one in wanted))
 
 
 def from_host(array: Array, device: int | None = None) -> Array:
@@ -135,36 +159,9 @@ def _by_value(parameters: bytes) -> Any:
     return _buffer.pointer
 
 
-@cache
-def _kernel(kind: str, width: int, variant: int, bits: int, capacity: int, device: int) -> Any:
-    """Return an instantiation for the current device, compiled on first use. CuPy keeps compiled code on disk."""
-    name = instantiation(kind, width, variant, bits, capacity)
-    folder = kernel_sources.folder()
-    # CuPy's cache key has the text of the source alone; the digest makes it see a change in an included file.
-    options = ("-std=c++17", f"-I{folder}", f"-DGPUSLICE_DIGEST=0x{kernel_sources.digest()}")
-    source = (folder / "copy.cu").read_text()
-    with _nvrtc(f"kernel {name} for device {device}"):
-        module = cupy.RawModule(code=source, options=options, name_expressions=(name,))
-        return module.get_function(name).kernel  # this device's own, without a look-up per launch
-
-
-@contextmanager
-def _nvrtc(wanted: str) -> abc.Iterator[None]:
-    """Say what was wanted of NVRTC if CuPy fails on the way to it. Its versions fail in different ways."""
-    try:
-        yield
-    except cupy.cuda.compiler.CompileException as error:
-        raise RuntimeError(f"CUDA {wanted} does not compile: {error}") from error
-    except (ImportError, OSError, RuntimeError, AssertionError) as error:
-        raise RuntimeError(
-            f"CUDA {wanted} cannot be compiled. NVRTC or a part of it may be missing: pip install 'gpuslice[cuda13]', "
-            f"or 'gpuslice[cuda12]' for CUDA 12. CuPy says: {error}"
-        ) from error
-
-
 def _runs_kernels(device: int) -> bool:
     """Return whether a device runs the kernels: CUDA devices of compute capability 7.0 and newer do, ROCm's do not."""
-    return not cupy.cuda.runtime.is_hip and _capability(device) >= _LEAST_CAPABILITY
+    return not cupy.cuda.runtime.is_hip and capability(device) >= _LEAST_CAPABILITY
 
 
 def _by_device(pairs: Pairs) -> dict[int, list[tuple[View, View]]]:
@@ -182,16 +179,3 @@ def _by_device(pairs: Pairs) -> dict[int, list[tuple[View, View]]]:
 @cache
 def _device_count() -> int:
     return int(cupy.cuda.runtime.getDeviceCount())
-
-
-@cache
-def _capability(device: int) -> int:
-    return int(cupy.cuda.Device(device).compute_capability)
-
-
-@cache
-def _cuda_version() -> int:
-    """Return the newest version, such as 13020, that both the driver and NVRTC have."""
-    with _nvrtc("kernels"):
-        major, minor = cupy.cuda.nvrtc.getVersion()
-    return min(int(cupy.cuda.runtime.driverGetVersion()), int(major) * 1000 + int(minor) * 10)

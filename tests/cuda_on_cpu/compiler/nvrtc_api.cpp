@@ -1,6 +1,8 @@
 // NVRTC's interface as CuPy calls it. build.py names the build.
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,8 @@ enum Result { kSuccess = 0, kInvalidInput = 3, kInvalidOption = 5, kCompilation 
 
 // Options that CuPy always passes and that mean nothing here.
 constexpr const char* kIgnored[] = {"-arch=", "-ftz=", "--device-as-default-execution-space"};
+// The architectures that it says it compiles for.
+constexpr int kArchitectures[] = {75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121};
 constexpr const char* kPassed[] = {"-I", "-D", "-U", "-std=", "--std="};
 
 template <size_t N>
@@ -50,6 +54,16 @@ const char* nvrtcGetErrorString(int result) {
 int nvrtcVersion(int* major, int* minor) {
   *major = 13;
   *minor = 2;
+  return kSuccess;
+}
+
+int nvrtcGetNumSupportedArchs(int* count) {
+  *count = static_cast<int>(std::size(kArchitectures));
+  return kSuccess;
+}
+
+int nvrtcGetSupportedArchs(int* given) {
+  std::copy(std::begin(kArchitectures), std::end(kArchitectures), given);
   return kSuccess;
 }
 
