@@ -1,5 +1,6 @@
 """What several test modules use: arrays in every layout, oracles, nodes and models, and exact comparison."""
 
+import ctypes
 import itertools
 import shutil
 import sys
@@ -102,6 +103,27 @@ def pick(array, taken):
     ):
         picked[target] = array[source]
     return picked
+
+
+def all_on_device(views):
+    """Return the same views on a CUDA device, in one memory, with the same strides, distances and alignment."""
+    import cupy
+
+    lows, highs = zip(*map(np.lib.array_utils.byte_bounds, views), strict=True)
+    low, high = min(lows), max(highs)
+    lead = low % 64
+    memory = cupy.empty(lead + high - low, np.uint8)
+    memory[lead:] = cupy.asarray(np.frombuffer((ctypes.c_ubyte * (high - low)).from_address(low), np.uint8))
+    starts = [memory.data + (lead + view.__array_interface__["data"][0] - low) for view in views]
+    return [
+        cupy.ndarray(view.shape, view.dtype, start, strides=view.strides)
+        for view, start in zip(views, starts, strict=True)
+    ]
+
+
+def on_device(view):
+    """Return the same view on a CUDA device, with the same strides and alignment."""
+    return all_on_device([view])[0]
 
 
 def node(op, inputs, outputs=("y",), **attributes):

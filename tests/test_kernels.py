@@ -1,10 +1,8 @@
 """Which kernel copies which view, in how many launches, and that every item is right; on the host and on CUDA."""
 
-import ctypes
-
 import numpy as np
 import pytest
-from helpers import assert_same, compiled, items, pick
+from helpers import assert_same, compiled, items, on_device, pick
 
 import gpuslice as gs
 from gpuslice.engine import host_library
@@ -102,18 +100,6 @@ def test_a_channel_twice_is_not_planes():
     for result in results:
         assert_same(result, stereo[:, 0].copy())
     assert {launch.kernel for launch in t.launches} == {"rows<2, 2>"}
-
-
-def on_device(view):
-    """Return the same view on a device, with the same strides and alignment."""
-    import cupy
-
-    low, high = np.lib.array_utils.byte_bounds(view)
-    lead = low % 64
-    memory = cupy.empty(lead + high - low, np.uint8)
-    memory[lead:] = cupy.asarray(np.frombuffer((ctypes.c_ubyte * (high - low)).from_address(low), np.uint8))
-    start = memory.data + (lead + view.__array_interface__["data"][0] - low)
-    return cupy.ndarray(view.shape, view.dtype, start, strides=view.strides)
 
 
 @pytest.mark.gpu

@@ -1,18 +1,33 @@
 """Random views and splits through the public API on a CUDA device, every bit compared with NumPy's.
 
-python tests/fuzz/on_device.py [--seed N] [--count N] [--no-pool]
+python tests/fuzz/on_device.py [--seed N] [--count N] [--index-bits 64] [--no-pool]
 """
 
 import argparse
 import random
+from contextlib import contextmanager
 
 import cupy
 import numpy as np
 
 import gpuslice as gs
+from gpuslice.engine import cuda_kernels
 
 DTYPES = ["u1", "u2", "u4", "u8", "c16"]
 EXTENTS = [1, 2, 3, 4, 5, 7, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 129, 255, 300, 511]
+
+
+@contextmanager
+def index_bits(bits):
+    """Have plans ask for kernels with an index of so many bits, which only spans of 2 GiB would need otherwise."""
+    usual = cuda_kernels.layout
+    cuda_kernels.layout = usual if bits is None else lambda _: usual(bits)
+    gs.clear_caches()
+    try:
+        yield
+    finally:
+        cuda_kernels.layout = usual
+        gs.clear_caches()
 
 
 def draw_index(rng, shape):
@@ -58,12 +73,14 @@ def main():
     parser.add_argument(
         "--no-pool", action="store_true", help="one allocation per array, so that tools see the end of each"
     )
+    parser.add_argument("--index-bits", type=int, choices=(32, 64), help="of the kernels, however small the arrays are")
     given = parser.parse_args()
     if given.no_pool:
         cupy.cuda.set_allocator(None)
     rng = random.Random(given.seed)
-    for _ in range(given.count):
-        check_once(rng)
+    with index_bits(given.index_bits):
+        for _ in range(given.count):
+            check_once(rng)
     cupy.cuda.Device().synchronize()
     print(f"{given.count} arrays, seed {given.seed}: no difference")
 

@@ -6,9 +6,11 @@ import pytest
 
 
 @pytest.mark.gpu
-def test_random_views_have_every_bit():
-    from on_device import check_once
+@pytest.mark.parametrize("bits", [32, 64])
+def test_random_views_have_every_bit(bits):
+    from on_device import check_once, index_bits
 
-    rng = random.Random(1)
-    for _ in range(60):
-        check_once(rng)
+    rng = random.Random(bits)
+    with index_bits(bits):
+        for _ in range(60):
+            check_once(rng)
