@@ -76,7 +76,7 @@ def instantiations(session):
 def fuzz(session):
     """Run random plans through the kernels under sanitizers: ``nox -s fuzz -- --seed 1 --count 100000``."""
     session.install("-e", ".", env={"GPUSLICE_KERNELS": "off"})  # it compiles kernels of its own
-    session.run("python", "tests/fuzz/fuzz.py", *(session.posargs or ["--count", "100000"]))
+    session.run("python", "tests/fuzz/fuzz.py", *(session.posargs or ["--count", "100000", "--every"]))
 
 
 @nox.session

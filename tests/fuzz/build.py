@@ -31,17 +31,18 @@ SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 SANITIZE_QUICKLY = ["-fsanitize=address"]
 
 
-def build(kernels=None, kinds=KINDS):
+def build(kernels=None, kinds=KINDS, *, every=False):
     """Return the folder of the libraries for a folder of kernels.
 
     Unless all kinds of kernels are wanted, only what a mutant needs is compiled: 32-bit indices, small tables, no host
-    executor, no sanitizer of undefined behaviour.
+    executor, no sanitizer of undefined behaviour. ``every`` adds tables of one part and those of middle size, and large
+    tables for all kernels: all that a launch can ask for. This takes three times as long.
     """
     kernels = kernels or kernel_sources.folder()
     quick = tuple(kinds) != KINDS
     sanitize = SANITIZE_QUICKLY if quick else SANITIZE
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        libraries = {"emulate": emulated(pool, kernels, kinds, sanitize)}
+        libraries = {"emulate": emulated(pool, kernels, kinds, sanitize, every)}
         for name in [] if quick else instruction_sets():
             options = [*sanitize, f"-march={name}", "-DGPUSLICE_INLINE=inline"]
             files = [kernels / "host_kernels.cpp", kernels / "host.cpp"]
@@ -58,15 +59,16 @@ def build(kernels=None, kinds=KINDS):
     return folder
 
 
-def emulated(pool, kernels, kinds, sanitize):
+def emulated(pool, kernels, kinds, sanitize, every):
     """Compile the objects of the CUDA executor."""
     wanted = sum(1 << KINDS.index(kind) for kind in kinds)
     options = [*sanitize, f"-DTHREADS={THREADS}", f"-DGPUSLICE_THREADS={THREADS}"]
     yield pool.submit(compiled, EMULATED / "block.cpp", [EMULATED], [*sanitize, "-O2"])
     yield pool.submit(compiled, HERE / "emulate.cpp", [EMULATED, HERE], [*options, "-O2"])
-    for bits in CAPACITIES if tuple(kinds) == KINDS else [32]:
-        for capacity in CAPACITIES[bits] if tuple(kinds) == KINDS else CAPACITIES[bits][:1]:
-            defines = [f"-DINDEX_BITS={bits}", f"-DCAPACITY={capacity}", f"-DKINDS={wanted}"]
+    capacities = kernel_sources.CUDA_CAPACITIES if every else CAPACITIES
+    for bits in capacities if tuple(kinds) == KINDS else [32]:
+        for capacity in capacities[bits] if tuple(kinds) == KINDS else capacities[bits][:1]:
+            defines = [f"-DINDEX_BITS={bits}", f"-DCAPACITY={capacity}", f"-DKINDS={wanted}", f"-DEVERY={int(every)}"]
             yield pool.submit(compiled, HERE / "kernels.cpp", [kernels, EMULATED, HERE], [*options, *defines])
 
 

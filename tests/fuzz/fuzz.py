@@ -7,6 +7,7 @@ Targets are poisoned before, and compared whole after.
 
 import argparse
 import ctypes
+import itertools
 import json
 import mmap
 import os
@@ -19,7 +20,18 @@ from pathlib import Path
 import numpy as np
 from draw import Draw, Memory
 
-from gpuslice.engine.plan import CUDA_TUNING, HOST_64, HOST_TUNING, Layout, Part, index_bits, pack, plan
+from gpuslice.engine.plan import (
+    CUDA_TUNING,
+    HOST_64,
+    HOST_TUNING,
+    Kernel,
+    Layout,
+    Part,
+    all_instantiations,
+    index_bits,
+    pack,
+    plan,
+)
 from gpuslice.engine.plan.kernel_sources import CUDA_CAPACITIES, KERNELS, kernel_number
 
 POISON = 0xA5
@@ -45,11 +57,13 @@ class Fuzz:
         self.random = self.draw.random
         self.counts = Counter()
         self.kernels = set()
+        self.instantiations = set()
 
-    def check(self, itemsize, views, targets, kernel=None, bits=None):
+    def check(self, itemsize, views, targets, kernel=None, bits=None, capacity=None):
         """Copy the views by both executors and compare every byte with what NumPy's assignment does.
 
-        ``kernel`` says which one the plan must choose, ``bits`` how wide the index of the CUDA executor is.
+        ``kernel`` says which one the plan must choose, ``bits`` and ``capacity`` how wide the index
+        of the CUDA executor is and how many parts its tables hold.
         """
         written = [
             memory.view(offset, view.shape, strides, itemsize)
@@ -70,7 +84,9 @@ class Fuzz:
             return
         if kernel is not None and [launch.kernel for launch in launches] != [kernel]:
             raise SystemExit(f"{kernel.name} is not what the plan chose: {launches}")
-        for executor in (partial(self.run_cuda, bits=bits), self.run_host) if self.hosts else (self.run_cuda,):
+        for executor in (
+            (partial(self.run_cuda, bits=bits, capacity=capacity), self.run_host) if self.hosts else (self.run_cuda,)
+        ):
             poison(targets)
             for launch in launches:
                 executor(launch, parts)
@@ -79,21 +95,29 @@ class Fuzz:
                     which = "the host" if executor == self.run_host else "CUDA"
                     raise SystemExit(f"{which} differs in part {i} of {parts}, itemsize {itemsize}: {launches}")
 
-    def run_cuda(self, launch, parts, bits=None):
-        """Run a launch on the emulated device, with tables of the smallest capacity that was compiled and holds it."""
+    def run_cuda(self, launch, parts, bits=None, capacity=None):
+        """Run a launch on the emulated device, with tables of a capacity or of the smallest that holds it.
+
+        The tables are of those capacities that were compiled.
+        """
         if bits is None:
             bits = 32 if index_bits(launch) == 32 and (self.only or self.random.random() < 0.7) else 64
         number = kernel_number(launch.kernel)
-        capacities = tuple(size for size in CUDA_CAPACITIES[bits] if self.cuda.has_kernel(bits, size, number))
+        capacities = self.capacities(launch.kernel, bits) if capacity is None else (capacity,)
         if not capacities:
             raise SystemExit(f"the emulator has no {launch.name} for {bits} bits")
         self.counts[launch.kind] += 1
         self.kernels.add(launch.name)
         for packed in pack(launch, Layout(bits, capacities), self.draw.tuning(CUDA_TUNING)):
             self.counts[f"{bits} bits, tables of {packed.capacity}"] += 1
+            self.instantiations.add((number, bits, packed.capacity))
             parameters = packed.fill([part.source for part in parts], [part.target for part in parts])
             seed = self.random.randrange(2**31)
             self.cuda.emulate(bits, packed.capacity, packed.kernel_number, parameters, packed.blocks, seed)
+
+    def capacities(self, kernel, bits):
+        """Return how many parts the tables of a kernel hold, of those that were compiled."""
+        return tuple(size for size in CUDA_CAPACITIES[bits] if self.cuda.has_kernel(bits, size, kernel_number(kernel)))
 
     def run_host(self, launch, parts):
         """Run a launch on the host executor, for an instruction set of this processor."""
@@ -114,15 +138,15 @@ class Fuzz:
         del memory
 
     def each_kernel(self):
-        """Try every kernel of the list, with 32-bit and 64-bit indices."""
-        for kernel in KERNELS:
-            for bits in (32, 64):
+        """Try every kernel of the list, with 32-bit and 64-bit indices and with tables of each size."""
+        for kernel, bits in itertools.product(KERNELS, (32, 64)):
+            for capacity in self.capacities(kernel, bits):
                 memory, view = self.draw.source_for(kernel)
                 views = np.split(view, abs(kernel.variant), axis=1) if kernel.kind == "planes" else [view]
                 targets = [
                     (Memory(self.cuda, view.nbytes), 0, np.ndarray(view.shape, view.dtype).strides) for view in views
                 ]
-                self.check(kernel.width, views, targets, kernel, bits)
+                self.check(kernel.width, views, targets, kernel, bits, capacity)
                 del memory
 
     def sparse(self):
@@ -168,11 +192,12 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000, help="how many plans")
     parser.add_argument("--only", nargs="+", default=[], metavar="rows", help="for libraries of these kinds of kernels")
+    parser.add_argument("--every", action="store_true", help="compile and run all that a launch on CUDA can ask for")
     given = parser.parse_args()
     if given.folder is None:
         from build import build, sanitized
 
-        command = [sys.executable, __file__, "--folder", str(build()), *sys.argv[1:]]
+        command = [sys.executable, __file__, "--folder", str(build(every=given.every)), *sys.argv[1:]]
         os.execve(sys.executable, command, sanitized() or os.environ)
     fuzz, began = Fuzz(given.folder, given.seed, given.only), time.perf_counter()
     if not given.only:
@@ -186,7 +211,11 @@ def main():
             raise
     seconds = round(time.perf_counter() - began, 1)
     result = {"seed": given.seed, "plans": given.count, "seconds": seconds, "launches": fuzz.counts}
-    print(json.dumps(result | {"kernels": sorted(fuzz.kernels)}))
+    if given.every:
+        all_numbers = {(kernel_number(Kernel(*one[:3])), *one[3:]) for one in all_instantiations()}
+        if fuzz.instantiations != all_numbers:
+            raise SystemExit(f"not run, or not known: {fuzz.instantiations ^ all_numbers}")
+    print(json.dumps(result | {"instantiations": len(fuzz.instantiations), "kernels": sorted(fuzz.kernels)}))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 // by tests/cuda_on_cpu/device/. tests/fuzz/build.py compiles this file several times and defines
 //   INDEX_BITS, CAPACITY
 //   KINDS                 a bit per kind of kernel that is wanted
+//   EVERY                 1: every kernel has large tables too
 
 #include <utility>
 
@@ -15,10 +16,12 @@ namespace {
 using Index = std::conditional_t<INDEX_BITS == 32, unsigned, unsigned long long>;
 using Parameters = gpuslice::Parameters<Index, CAPACITY>;
 
-// Large tables differ in the search for a block's part only, so a few kernels are enough. Planes never have them.
+// Large tables differ in the search for a block's part only, so a few kernels are enough. The parts of planes are
+// channels, and their tables have one size.
 constexpr bool is_wanted(gpuslice::Kernel kernel) {
-  const bool few = kernel.kind != gpuslice::kPlanes && kernel.variant >= -1 && kernel.variant <= 1;
-  return (KINDS >> kernel.kind & 1) && (CAPACITY <= 8 || few);
+  if (!(KINDS >> kernel.kind & 1)) return false;
+  if (kernel.kind == gpuslice::kPlanes) return CAPACITY == 8;
+  return EVERY || CAPACITY <= 8 || (kernel.variant >= -1 && kernel.variant <= 1);
 }
 
 template <auto Function>
