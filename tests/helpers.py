@@ -10,10 +10,10 @@ import array_api_compat
 import numpy as np
 import pytest
 from libraries import to_numpy
-from onnx import TensorProto, helper, numpy_helper
 
 import gpuslice as gs
 from gpuslice.engine import host_library
+from gpuslice.engine.plan import kernel_sources
 
 PACKAGE = Path(gs.__file__).parent
 # Every module of gpuslice and its file.
@@ -126,23 +126,53 @@ def on_device(view):
     return all_on_device([view])[0]
 
 
+COUNT = 5001  # odd, so that no two items of a run become one; and enough for the host's kernels
+
+
+def views_for(kind, width, variant):
+    """Make views that the kernel should move."""
+    dtype, far = np.dtype(f"V{width}"), abs(variant)
+    gathered = next(step for step in range(2, 99) if not kernel_sources.is_listed(kind, width, step))
+    items = np.random.default_rng(0).integers(0, 256, width * (COUNT * max(far, gathered) + 1), np.uint8).view(dtype)
+    if kind == "rows":
+        step = variant or gathered
+        return [items[: COUNT * abs(step)][::step][:COUNT]]
+    if kind == "tiles":
+        return [items[: 75 * 65].reshape(75, 65).T]
+    pixels = items[1 : 1 + COUNT * far].reshape(COUNT, far)  # begins at an odd item, so that none become one
+    if kind == "planes":
+        return [pixels[:: 1 if variant > 0 else -1, i] for i in range(far)]
+    return [pixels[:, ::-1] if variant > 0 else pixels[::-1]]
+
+
+# The functions below import onnx only if a test needs it: the tests of CUDA run without it.
 def node(op, inputs, outputs=("y",), **attributes):
     """Return a NodeProto."""
+    from onnx import helper
+
     return helper.make_node(op, inputs, list(outputs), **attributes)
 
 
-def tensor_info(name, shape=None, elem_type=TensorProto.FLOAT):
+_FLOAT = 1  # of onnx.TensorProto
+
+
+def tensor_info(name, shape=None, elem_type=_FLOAT):
     """Return the declaration of a tensor, by default of any shape."""
+    from onnx import helper
+
     return helper.make_tensor_value_info(name, elem_type, shape)
 
 
-def sequence_info(name, shape=None, elem_type=TensorProto.FLOAT):
+def sequence_info(name, shape=None, elem_type=_FLOAT):
     """Return the declaration of a sequence, by default of tensors of any shape."""
+    from onnx import helper
+
     return helper.make_tensor_sequence_value_info(name, elem_type, shape)
 
 
 def model(nodes, inputs, outputs, constants=None, opset=18):
     """Return a ModelProto. Inputs and outputs are declarations, or names of float32 tensors of any shape."""
+    from onnx import helper, numpy_helper
 
     def info(entry):
         return tensor_info(entry) if isinstance(entry, str) else entry

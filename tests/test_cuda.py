@@ -6,14 +6,12 @@ import sys
 import threading
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 import pytest
-from helpers import assert_same, items, model, node, on_device, tensor_info
-from onnx import TensorProto
+from helpers import all_on_device, assert_same, items, model, node, on_device, tensor_info, views_for
 
 import gpuslice as gs
-from gpuslice.engine.plan import KERNELS, all_instantiations
+from gpuslice.engine.plan import KERNELS, Layout, all_instantiations
 from gpuslice.versions import newest
 
 pytestmark = pytest.mark.gpu
@@ -55,14 +53,53 @@ def backward(data, out=None):
     return gs.slice(data, [-1], [-(1 << 40)], [-1], [-1], out=out)
 
 
-@pytest.mark.parametrize("dtype", ["?", "i1", "f2", "u4", "f8", "c8", "c16", ml_dtypes.bfloat16])
+@pytest.mark.parametrize("dtype", ["?", "i1", "f2", "u4", "f8", "c8", "c16", "bfloat16"])
 def test_every_width_of_item(cp, dtype):
+    if dtype == "bfloat16":
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
     x = items(3, 500, np.dtype(dtype).itemsize).view(dtype)[..., 0] if dtype != "?" else items(3, 500) > 127
     for view in (x, x[:, R], x[:, ::3], x[:, 7:], x.T):
         with gs.trace() as t:
             result = gs.contiguous(on_device(view))
         assert_same(result, np.ascontiguousarray(view), like=cp.asarray(view))
         assert [launch.executor for launch in t.launches] == ["cuda"]
+
+
+# A dtype of each width that CuPy has.
+DTYPES = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
+
+
+@pytest.fixture(scope="module")
+def all_compiled():
+    """Compile everything that a launch on CUDA can ask for, in threads, so that the tests below do not wait long."""
+    from gpuslice.engine import cuda_kernels
+
+    cuda_kernels.compile_all(cuda_kernels.Wanted(*one, 0) for one in ALL)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=[kernel.name for kernel in KERNELS])
+def test_every_kernel_with_every_index_and_table(kernel, all_compiled, monkeypatch):
+    """As each instantiation, with small arrays: the layout of the parameters says which one a launch asks for."""
+    from gpuslice.engine import cuda, cuda_kernels
+
+    views = [view.view(DTYPES[kernel.width]) for view in views_for(*kernel)]
+    data, asked = all_on_device(views), []
+
+    def compiled(*name):
+        asked.append(name[:-1])
+        return cuda_kernels.compiled(*name)
+
+    monkeypatch.setattr(cuda, "compiled", compiled)
+    mine = sorted(one for one in ALL if one[:3] == kernel)
+    for _, _, _, bits, capacity in mine:
+        gs.clear_caches()
+        layout = Layout(bits, (capacity,))
+        monkeypatch.setattr(cuda_kernels, "layout", lambda _, layout=layout: layout)
+        repeats = 1 if kernel.kind == "planes" else min(3, capacity)
+        results = gs.contiguous(data * repeats)
+        assert [result.get().tobytes() for result in results] == [view.tobytes() for view in views] * repeats
+    gs.clear_caches()
+    assert asked == mine
 
 
 def test_captured_copies_read_the_current_items(cp):
@@ -237,13 +274,17 @@ ON_TWO = {
 }
 
 
+UINT8 = 2  # of onnx.TensorProto
+
+
 def graph_of_two():
     """Return a graph that reverses the rows of two inputs."""
+    pytest.importorskip("onnx")
     from gpuslice.onnx import Graph
 
     nodes = [node("Slice", [name, "start", "end", "axis", "step"], [f"{name} back"]) for name in "ab"]
     constants = {"start": [-1], "end": [-(1 << 40)], "axis": [1], "step": [-1]}
-    inputs = [tensor_info(name, elem_type=TensorProto.UINT8) for name in ("a", "b", "a back", "b back")]
+    inputs = [tensor_info(name, elem_type=UINT8) for name in ("a", "b", "a back", "b back")]
     return Graph(model(nodes, inputs[:2], inputs[2:], constants))
 
 

@@ -5,7 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from helpers import all_on_device
+from helpers import views_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +20,6 @@ from gpuslice.engine.plan import (
     KERNELS,
     Kernel,
     LaunchPlan,
-    Layout,
     Part,
     all_instantiations,
     instantiation,
@@ -31,7 +30,6 @@ from gpuslice.engine.plan import (
 from gpuslice.engine.plan.parts import Axis
 
 INSTANTIATIONS = set(all_instantiations())
-COUNT = 5001  # odd, so that no two items of a run become one; and enough for the host's kernels
 
 
 def parts_of(views):
@@ -41,22 +39,6 @@ def parts_of(views):
         Part(view.__array_interface__["data"][0], view.strides, target.ctypes.data, target.strides, view.shape)
         for view, target in zip(views, targets, strict=True)
     ]
-
-
-def views_for(kind, width, variant):
-    """Make views that the kernel should move."""
-    dtype, far = np.dtype(f"V{width}"), abs(variant)
-    gathered = next(step for step in range(2, 99) if not kernel_sources.is_listed(kind, width, step))
-    items = np.random.default_rng(0).integers(0, 256, width * (COUNT * max(far, gathered) + 1), np.uint8).view(dtype)
-    if kind == "rows":
-        step = variant or gathered
-        return [items[: COUNT * abs(step)][::step][:COUNT]]
-    if kind == "tiles":
-        return [items[: 75 * 65].reshape(75, 65).T]
-    pixels = items[1 : 1 + COUNT * far].reshape(COUNT, far)  # begins at an odd item, so that none become one
-    if kind == "planes":
-        return [pixels[:: 1 if variant > 0 else -1, i] for i in range(far)]
-    return [pixels[:, ::-1] if variant > 0 else pixels[::-1]]
 
 
 def shared(kernels="{kRows, 1, 0},", more=""):
@@ -155,44 +137,6 @@ def test_a_plan_reaches_each(kernel, kernels_for_all):
         results = gs.contiguous(views)
     assert [(launch.executor, launch.kernel) for launch in t.launches] == [("host", kernel.name)]
     assert [result.tobytes() for result in results] == [view.tobytes() for view in views]
-
-
-# A dtype of each width that CuPy has.
-DTYPES = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
-
-
-@pytest.fixture(scope="module")
-def all_compiled():
-    """Compile everything that a launch on CUDA can ask for, in threads, so that the tests below do not wait long."""
-    from gpuslice.engine import cuda_kernels
-
-    cuda_kernels.compile_all(cuda_kernels.Wanted(*one, 0) for one in INSTANTIATIONS)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("kernel", KERNELS, ids=[kernel.name for kernel in KERNELS])
-def test_each_runs_on_cuda_with_every_index_and_table(kernel, all_compiled, monkeypatch):
-    """As each instantiation, with small arrays: the layout of the parameters says which one a launch asks for."""
-    from gpuslice.engine import cuda, cuda_kernels
-
-    views = [view.view(DTYPES[kernel.width]) for view in views_for(*kernel)]
-    data, asked = all_on_device(views), []
-
-    def compiled(*name):
-        asked.append(name[:-1])
-        return cuda_kernels.compiled(*name)
-
-    monkeypatch.setattr(cuda, "compiled", compiled)
-    mine = sorted(one for one in INSTANTIATIONS if one[:3] == kernel)
-    for _, _, _, bits, capacity in mine:
-        gs.clear_caches()
-        layout = Layout(bits, (capacity,))
-        monkeypatch.setattr(cuda_kernels, "layout", lambda _, layout=layout: layout)
-        repeats = 1 if kernel.kind == "planes" else min(3, capacity)
-        results = gs.contiguous(data * repeats)
-        assert [result.get().tobytes() for result in results] == [view.tobytes() for view in views] * repeats
-    gs.clear_caches()
-    assert asked == mine
 
 
 def test_an_unknown_kernel_is_an_error():
