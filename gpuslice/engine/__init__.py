@@ -4,13 +4,16 @@ from gpuslice.engine.consecutive import Consecutive
 from gpuslice.engine.copying import copy_into, dense, dense_in_one_block
 from gpuslice.engine.generic import gives_views, indexed
 from gpuslice.engine.joined import Joined, Lazy
+from gpuslice.engine.kernel_executor import BLOCK_ABOVE
 from gpuslice.engine.memory import check_parts_fit
-from gpuslice.engine.prepared import Prepared, prepared_for
+from gpuslice.engine.prepared import EXECUTORS, Prepared, prepared_for
 from gpuslice.engine.trace import Launch, Trace, is_tracing, trace
 from gpuslice.engine.views import View
 from gpuslice.engine.warm_up import warm_up
 
 __all__ = [
+    "BLOCK_ABOVE",
+    "EXECUTORS",
     "Consecutive",
     "Joined",
     "Launch",

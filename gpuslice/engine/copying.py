@@ -13,14 +13,12 @@ from gpuslice.engine import generic
 from gpuslice.engine.choice import are_small, small_numpy_arrays, small_numpy_parts
 from gpuslice.engine.fields import field_by_field
 from gpuslice.engine.joined import Joined, Lazy
+from gpuslice.engine.kernel_executor import BLOCK_ALIGNMENT
 from gpuslice.engine.memory import raise_too_large
 from gpuslice.engine.prepared import prepared_for
 from gpuslice.engine.trace import Launch, is_tracing, record_allocation, record_launch
 from gpuslice.engine.views import View
 from gpuslice.libraries import Array
-
-# CuPy's pool rounds allocations to it, so that outputs in one block are aligned like separate ones.
-_BLOCK_ALIGNMENT = 512
 
 
 class Executor(Protocol):
@@ -137,7 +135,7 @@ def _allocate(value: Lazy) -> Array:
 def _allocate_block(views: abc.Sequence[Lazy]) -> list[Array]:
     first = views[0]
     size = itemsize(first.dtype)
-    unit = max(1, _BLOCK_ALIGNMENT // max(1, size))
+    unit = max(1, BLOCK_ALIGNMENT // max(1, size))
     ends = list(accumulate(-(-prod(view.shape) // unit) * unit for view in views))
     block = first.library.empty((ends[-1],), first.dtype, first.array)
     if is_tracing():

@@ -10,15 +10,19 @@ import threading
 from collections import abc
 from contextvars import ContextVar
 from functools import cache
+from itertools import accumulate, pairwise
+from math import prod
 from typing import Any
 
 import cupy
 import numpy as np
 
+from gpuslice.dtypes import DType
 from gpuslice.engine import cuda_kernels
 from gpuslice.engine.cuda_kernels import Wanted, capability, compiled
-from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, Prepared, ReadyLaunch
+from gpuslice.engine.kernel_executor import BLOCK_ALIGNMENT, KernelExecutor, Pairs, Prepared, ReadyLaunch
 from gpuslice.engine.plan import CUDA_THREADS, CUDA_TUNING, LaunchPlan, PackedLaunch, Part, index_bits, pack
+from gpuslice.engine.prepared import EXECUTORS
 from gpuslice.engine.views import View
 from gpuslice.libraries import Array
 
@@ -54,6 +58,56 @@ class CudaExecutor(KernelExecutor):
             with cupy.cuda.Device(device):
                 self.run(*work)
 
+    def address(self, array: Array) -> int:
+        """Return the address of an array's first item."""
+        return array.data.ptr  # type: ignore[no-any-return]
+
+    def runs_on(self, array: Array) -> bool:
+        """Return whether an array's device runs the kernels."""
+        return _runs_kernels(array.device.id)
+
+    def allocate(
+        self, shapes: abc.Sequence[tuple[int, ...]], dtype: DType, beside: Array, *, one_block: bool = False
+    ) -> list[Array]:
+        """Return new C-contiguous arrays on the device of another one."""
+        if _device_count() > 1 and beside.device.id != cupy.cuda.runtime.getDevice():
+            with beside.device:
+                return self.allocate(shapes, dtype, beside, one_block=one_block)
+        if not one_block:
+            return [cupy.ndarray(shape, dtype) for shape in shapes]
+        sizes = [-(-prod(shape) * dtype.itemsize // BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT for shape in shapes]
+        *starts, end = accumulate(sizes, initial=0)
+        block = cupy.ndarray(end, np.uint8).data
+        return [cupy.ndarray(shape, dtype, block + start) for shape, start in zip(shapes, starts, strict=True)]
+
+    def lie_apart(self, array: Array, outs: abc.Sequence[Array]) -> bool:
+        """Return True if contiguous arrays surely share no memory and are on one device; False if not sure."""
+        device, bounds = array.device.id, []
+        for each in (array, *outs):
+            start = each.data.ptr
+            if each.device.id != device:
+                return False
+            bounds.append((start, start + each.nbytes))
+        bounds.sort()
+        return bool(array.flags.c_contiguous) and all(one[1] <= other[0] for one, other in pairwise(bounds))
+
+    def run_planned(
+        self,
+        planned: abc.Iterable[tuple[PackedLaunch, int]],
+        sources: abc.Sequence[int],
+        targets: abc.Sequence[int],
+        array: Array,
+    ) -> None:
+        """Launch what was planned on the device of an array, with the addresses of all parts."""
+        if _device_count() > 1 and array.device.id != cupy.cuda.runtime.getDevice():
+            with array.device:
+                self.run_planned(planned, sources, targets, array)
+        elif _collected.get() is None:
+            super().run_planned(planned, sources, targets, array)
+        else:
+            for packed, _ in planned:
+                self.kernel(packed)
+
     def prepare(self, pairs: Pairs) -> Prepared:
         """Return kernels and launches for pairs on the current device, and the pairs that kernels cannot move."""
         return super().prepare(pairs) if _runs_kernels(cupy.cuda.runtime.getDevice()) else ([], pairs)
@@ -77,6 +131,7 @@ class CudaExecutor(KernelExecutor):
 
 
 CUDA_EXECUTOR = CudaExecutor()
+EXECUTORS[cupy.ndarray] = CUDA_EXECUTOR
 
 
 def devices() -> list[str]:

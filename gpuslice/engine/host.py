@@ -3,9 +3,14 @@
 import os
 from collections import abc
 
+import numpy as np
+
+from gpuslice.dtypes import DType
 from gpuslice.engine import generic, host_library
 from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, ReadyLaunch
 from gpuslice.engine.plan import HOST_64, HOST_TUNING, VECTOR_BYTES, LaunchPlan, PackedLaunch, Part, pack
+from gpuslice.libraries import Array, address_of_numpy
+from gpuslice.overlap import are_apart, is_apart
 
 # Larger targets do not stay in the caches until they are read again, so stores bypass the caches.
 _STREAM_BYTES = 1 << 23
@@ -33,6 +38,24 @@ class HostExecutor(KernelExecutor):
 
     name = "host"
     fallback: tuple[str, str] = ("numpy", "copyto")
+
+    def address(self, array: Array) -> int:
+        """Return the address of an array's first item."""
+        return address_of_numpy(array)
+
+    def runs_on(self, array: Array) -> bool:
+        """Return True: what kernels cannot do NumPy does."""
+        return True
+
+    def allocate(
+        self, shapes: abc.Sequence[tuple[int, ...]], dtype: DType, beside: Array, *, one_block: bool = False
+    ) -> list[Array]:
+        """Return new C-contiguous arrays, each with an allocation of its own."""
+        return [np.empty(shape, dtype) for shape in shapes]
+
+    def lie_apart(self, array: Array, outs: abc.Sequence[Array]) -> bool:
+        """Return True if an array and contiguous outputs surely share no memory; False if not sure."""
+        return is_apart(array, outs[0]) if len(outs) == 1 else are_apart(array, outs)
 
     def copy(self, pairs: Pairs) -> None:
         """Copy each source view to its target view, which has the same shape."""

@@ -6,11 +6,18 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from gpuslice.caches import bounded_cache
+from gpuslice.dtypes import DType
 from gpuslice.engine import generic
 from gpuslice.engine.plan import MAX_CHANNELS, VECTOR_BYTES, LaunchPlan, PackedLaunch, Part, plan
 from gpuslice.engine.trace import Launch, is_tracing, record_launch
 from gpuslice.engine.views import View
+from gpuslice.libraries import Array
 from gpuslice.rules import Region
+
+# An allocation from CuPy's pool costs about as much as a launch, so many outputs are cheaper from one allocation.
+BLOCK_ABOVE = 8
+# CuPy's pool rounds allocations to it, so that outputs in one block are aligned like separate ones.
+BLOCK_ALIGNMENT = 512
 
 Pairs: TypeAlias = abc.Sequence[tuple[View, View]]
 # Source strides, target strides and shape of a part.
@@ -69,6 +76,24 @@ class KernelExecutor(ABC):
     @abstractmethod
     def launch(self, kernel: Any, ready: ReadyLaunch) -> None:
         """Launch a kernel."""
+
+    @abstractmethod
+    def address(self, array: Array) -> int:
+        """Return the address of an array's first item."""
+
+    @abstractmethod
+    def runs_on(self, array: Array) -> bool:
+        """Return whether kernels can run where an array is."""
+
+    @abstractmethod
+    def allocate(
+        self, shapes: abc.Sequence[tuple[int, ...]], dtype: DType, beside: Array, *, one_block: bool = False
+    ) -> list[Array]:
+        """Return new C-contiguous arrays where another one is. With ``one_block`` they may share an allocation."""
+
+    @abstractmethod
+    def lie_apart(self, array: Array, outs: abc.Sequence[Array]) -> bool:
+        """Return True if an array and contiguous outputs surely share no memory; False if not sure, or elsewhere."""
 
     def copy(self, pairs: Pairs) -> None:
         """Copy each source view to its target view, which has the same shape."""
@@ -129,9 +154,13 @@ class KernelExecutor(ABC):
         return self._plans(size, geometry, _alignment(sources), tuple([target % VECTOR_BYTES for target in targets]))
 
     def run_planned(
-        self, planned: abc.Iterable[tuple[PackedLaunch, int]], sources: abc.Sequence[int], targets: abc.Sequence[int]
+        self,
+        planned: abc.Iterable[tuple[PackedLaunch, int]],
+        sources: abc.Sequence[int],
+        targets: abc.Sequence[int],
+        array: Array,
     ) -> None:
-        """Launch what was planned, with the addresses of all parts."""
+        """Launch what was planned where an array is, with the addresses of all parts."""
         ready = [ReadyLaunch(packed, packed.fill(sources, targets), moved) for packed, moved in planned]
         for launch in ready:
             self.launch(self.kernel(launch.packed), launch)

@@ -1,4 +1,4 @@
-"""Copies that are prepared once, for all NumPy arrays of one shape, strides and dtype. A call is then a look-up."""
+"""Copies that are prepared once, for all arrays of one library, shape, strides and dtype. A call is then a look-up."""
 
 from collections import abc
 from typing import TypeAlias
@@ -11,16 +11,19 @@ from gpuslice.engine import choice, host_library
 from gpuslice.engine.fields import has_gaps
 from gpuslice.engine.host import HOST_EXECUTOR
 from gpuslice.engine.joined import Lazy
-from gpuslice.engine.kernel_executor import Plan, byte_offset_and_strides
+from gpuslice.engine.kernel_executor import KernelExecutor, Plan, byte_offset_and_strides
 from gpuslice.engine.plan import VECTOR_BYTES
 from gpuslice.engine.views import View, new_index_of
-from gpuslice.libraries import Array, address_of_numpy
+from gpuslice.libraries import Array
 from gpuslice.rules import Region
 
-_MOST_REGIONS = 64
+# Which executor copies arrays of exactly this type. CUDA's enters itself when it is first needed.
+EXECUTORS: dict[type, KernelExecutor] = {np.ndarray: HOST_EXECUTOR}
+
+_MOST_REGIONS = 1200
 # Arrays of one kind differ in how they lie in a vector. Most have one or two such alignments.
-_MOST_ALIGNMENTS = 4
-_BYTES_PER_REGION = 1 << 10
+_MOST_ALIGNMENTS = 2
+_BYTES_PER_REGION = 256
 
 
 class ByNumPy:
@@ -33,7 +36,7 @@ class ByNumPy:
         self._indices = tuple(map(new_index_of, regions))
         self._first = self._indices[0]
 
-    def fresh(self, array: Array) -> list[Array]:
+    def fresh(self, array: Array, *, one_block: bool = False) -> list[Array]:
         """Return a dense copy of each region of an array."""
         return [array[index].copy() for index in self._indices]
 
@@ -54,9 +57,12 @@ class ByNumPy:
 class ByKernels:
     """Regions that kernels copy, with the same methods as `ByNumPy`."""
 
-    __slots__ = ("_dtype", "_geometry", "_offsets", "_planned", "_regions", "shapes")
+    __slots__ = ("_dtype", "_executor", "_geometry", "_offsets", "_planned", "_regions", "shapes")
 
-    def __init__(self, strides: tuple[int, ...], dtype: DType, regions: abc.Sequence[Region]) -> None:
+    def __init__(
+        self, executor: KernelExecutor, strides: tuple[int, ...], dtype: DType, regions: abc.Sequence[Region]
+    ) -> None:
+        self._executor = executor
         self._dtype = dtype
         self._regions = regions
         self.shapes = [region.shape for region in regions]
@@ -72,9 +78,9 @@ class ByKernels:
         """Count the plans, too, which are made later."""
         return object.__sizeof__(self) + _MOST_ALIGNMENTS * _BYTES_PER_REGION * (1 + len(self.shapes))
 
-    def fresh(self, array: Array) -> list[Array]:
-        """Return a dense copy of each region of an array."""
-        targets = [np.empty(shape, self._dtype) for shape in self.shapes]
+    def fresh(self, array: Array, *, one_block: bool = False) -> list[Array]:
+        """Return a dense copy of each region of an array. On CUDA they may share an allocation."""
+        targets = self._executor.allocate(self.shapes, self._dtype, array, one_block=one_block)
         self.into(array, targets)
         return targets
 
@@ -88,19 +94,21 @@ class ByKernels:
 
     def into(self, array: Array, targets: abc.Sequence[Array]) -> None:
         """Copy each region of an array into its target."""
-        base = address_of_numpy(array)
-        addresses = [address_of_numpy(target) for target in targets]
+        executor = self._executor
+        base = executor.address(array)
+        addresses = list(map(executor.address, targets))
         alignment = (base % VECTOR_BYTES, *[address % VECTOR_BYTES for address in addresses])
         planned, left = self._planned.get(alignment) or self._plan(alignment)
-        for i in left:
-            targets[i][...] = array[new_index_of(self._regions[i])]
-        HOST_EXECUTOR.run_planned(planned, [base + offset for offset in self._offsets], addresses)
+        if left:
+            view = View.of(array)
+            executor.copy([(view.part(self._regions[i]), View.of(targets[i])) for i in left])
+        executor.run_planned(planned, [base + offset for offset in self._offsets], addresses, array)
 
     def _plan(self, alignment: tuple[int, ...]) -> Plan:
         sources = [alignment[0] + offset for offset in self._offsets]
         if len(self._planned) >= _MOST_ALIGNMENTS:
             self._planned.clear()
-        plan = self._planned[alignment] = HOST_EXECUTOR.plan(
+        plan = self._planned[alignment] = self._executor.plan(
             self._dtype.itemsize, self._geometry, sources, alignment[1:]
         )
         return plan
@@ -110,25 +118,30 @@ Prepared: TypeAlias = ByNumPy | ByKernels
 
 
 def prepared_for(array: Array, values: abc.Sequence[Lazy]) -> Prepared | None:
-    """Return how values that are regions of one NumPy array are copied; None if they are others, many or unusual."""
-    if type(array) is not np.ndarray or not 0 < len(values) <= _MOST_REGIONS:
+    """Return how values that are regions of one array are copied; None if they are others, many or unusual."""
+    executor = EXECUTORS.get(type(array))
+    if executor is None or not 0 < len(values) <= _MOST_REGIONS or not executor.runs_on(array):
         return None
     for value in values:
         if type(value) is not View or value.array is not array:
             return None
-    return _prepare(array.strides, array.dtype, tuple([value.region for value in values]))  # type: ignore[union-attr]
+    return _prepare(executor, array.strides, array.dtype, tuple([value.region for value in values]))  # type: ignore[union-attr]
 
 
 @bounded_cache(6)
-def _prepare(strides: tuple[int, ...], dtype: DType, regions: tuple[Region, ...]) -> Prepared | None:
+def _prepare(
+    executor: KernelExecutor, strides: tuple[int, ...], dtype: DType, regions: tuple[Region, ...]
+) -> Prepared | None:
     if has_gaps(dtype):
         return None
+    if executor is not HOST_EXECUTOR:
+        return ByKernels(executor, strides, dtype, regions) if dtype.itemsize else None
     if dtype.hasobject or not dtype.itemsize or host_library.LIBRARY is None:
         return ByNumPy(regions)
     layouts = [(region.shape, byte_offset_and_strides(region, strides)[1]) for region in regions]
     if choice.numpy_is_faster(dtype.itemsize, layouts, len(layouts)):
         return ByNumPy(regions)
-    return ByKernels(strides, dtype, regions)
+    return ByKernels(executor, strides, dtype, regions)
 
 
 def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Calls that were made before: a call with the same arguments, on a NumPy array of the same kind, is a look-up.
+"""Calls that were made before: a call with the same arguments, on an array of the same kind, is a look-up.
 
 These functions run in every call, however small its arrays are, so they are written for speed.
 """
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gpuslice.caches import BoundedCache
-from gpuslice.engine import Lazy, Prepared, is_tracing, prepared_for
+from gpuslice.engine import EXECUTORS, Lazy, Prepared, is_tracing, prepared_for
 from gpuslice.libraries import Array
-from gpuslice.overlap import are_apart, is_apart
+from gpuslice.overlap import is_apart
 
 Key = tuple[Any, ...]
 
@@ -32,12 +32,13 @@ class KnownCalls:
 
 
 def key_of(array: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Key | None:
-    """Return the key of a slice; None if the array is not NumPy's, or the bounds are not all lists or tuples of ints.
+    """Return the key of a slice; None if no call on the array is known, or bounds are not all lists or tuples of ints.
 
     Only exact ints: True and 1.0 equal 1 and have its hash, but they are not allowed.
     """
     kind = type(starts)
-    if type(array) is not np.ndarray or not (kind is list or kind is tuple) or type(ends) is not kind or is_tracing():
+    library = type(array)
+    if library not in EXECUTORS or not (kind is list or kind is tuple) or type(ends) is not kind or is_tracing():
         return None
     values, axis_count = starts + ends, -1
     if axes is not None:
@@ -53,12 +54,13 @@ def key_of(array: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Key | N
         if type(value) is not int:
             return None
     lengths = len(starts), len(ends), axis_count, steps is None
-    return array.shape, array.strides, array.dtype, tuple(values), lengths
+    return library, array.shape, array.strides, array.dtype, tuple(values), lengths
 
 
 def key_of_split(array: Any, split: Any, axis: Any, num_outputs: Any) -> Key | None:
-    """Return the key of a split; None if the array is not NumPy's or the arguments are not ints and lists of ints."""
-    if type(array) is not np.ndarray or type(axis) is not int or is_tracing():
+    """Return the key of a split; None if no call on the array is known, or arguments are not ints and lists of ints."""
+    library = type(array)
+    if library not in EXECUTORS or type(axis) is not int or is_tracing():
         return None
     if type(split) is list or type(split) is tuple:
         split = tuple(split)
@@ -69,26 +71,29 @@ def key_of_split(array: Any, split: Any, axis: Any, num_outputs: Any) -> Key | N
         return None
     if num_outputs is not None and type(num_outputs) is not int:
         return None
-    return array.shape, array.strides, array.dtype, split, axis, num_outputs
+    return library, array.shape, array.strides, array.dtype, split, axis, num_outputs
 
 
 def is_usual(array: Array, out: Any, shape: tuple[int, ...]) -> bool:
     """Return whether an output needs no closer look: it is plain, contiguous and of the right kind, and lies apart."""
-    if type(out) is not np.ndarray or out.shape != shape or out.dtype != array.dtype:
+    library = type(array)
+    if type(out) is not library or out.shape != shape or out.dtype != array.dtype:
         return False
     flags = out.flags
-    return flags.c_contiguous and flags.writeable and is_apart(array, out)
+    if library is np.ndarray:
+        return flags.c_contiguous and flags.writeable and is_apart(array, out)
+    return flags.c_contiguous and EXECUTORS[library].lie_apart(array, (out,))
 
 
 def are_usual(array: Array, outs: abc.Sequence[Any], shapes: abc.Sequence[tuple[int, ...]]) -> bool:
     """Return whether several outputs need no closer look."""
     if len(outs) != len(shapes):
         return False
-    dtype = array.dtype
+    library, dtype = type(array), array.dtype
     for out, shape in zip(outs, shapes, strict=True):
-        if type(out) is not np.ndarray or out.shape != shape or out.dtype != dtype:
+        if type(out) is not library or out.shape != shape or out.dtype != dtype:
             return False
         flags = out.flags
-        if not (flags.c_contiguous and flags.writeable):
+        if not flags.c_contiguous or (library is np.ndarray and not flags.writeable):
             return False
-    return are_apart(array, outs)
+    return EXECUTORS[library].lie_apart(array, outs)

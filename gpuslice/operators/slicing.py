@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuslice.arguments import Ints
 from gpuslice.delivery import deliver, deliver_one
-from gpuslice.engine import View
+from gpuslice.engine import BLOCK_ABOVE, View
 from gpuslice.errors import prefixes_errors
 from gpuslice.lazy.slicing import slice_10, split_18
 from gpuslice.libraries import ArrayT
@@ -18,9 +18,6 @@ from gpuslice.versions import newest
 _slices = KnownCalls()
 _splits = KnownCalls()
 _copies = KnownCalls()
-
-# An allocation from CuPy's pool costs about as much as a launch, so many parts are cheaper from one allocation.
-_BLOCK_ABOVE = 8
 
 
 def slice(
@@ -190,7 +187,8 @@ def split(
     if prepared is not None and copy is True and (one_block is None or one_block is False):
         try:
             if out is None:
-                return tuple(prepared.fresh(input))
+                many = one_block is None and len(prepared.shapes) > BLOCK_ABOVE
+                return tuple(prepared.fresh(input, one_block=many))
             if type(out) in (list, tuple) and are_usual(input, out, prepared.shapes):
                 written = tuple(out)
                 prepared.into(input, written)
@@ -268,7 +266,7 @@ def _split(
 ) -> tuple[Any, ...]:
     views = split_18(input, split, axis=axis, num_outputs=num_outputs)
     if one_block is None:
-        one_block = len(views) > _BLOCK_ABOVE and copy is True and out is None and views[0].library.executor == "cuda"
+        one_block = len(views) > BLOCK_ABOVE and copy is True and out is None and views[0].library.executor == "cuda"
     parts = tuple(deliver(views, copy, out, one_block=one_block))
     _splits.learn(key, input, views)
     return parts
