@@ -334,6 +334,7 @@ STRING = np.dtypes.StringDType()
         ([np.array(["a"], object), np.array(["bcd"])], np.array(["a", "bcd"], object)),
         ([np.array(["a"], object), np.array([b"\xff"])], np.array(["a", b"\xff"], object)),
         ([np.array([b"a"]), np.array(["bcd"])], np.array(["a", "bcd"])),
+        ([np.array(["a"]), np.array([b"bc"]), np.array(["de"])], np.array(["a", "bc", "de"])),
         ([np.array([b"a"]), np.array(["bcd"], STRING)], np.array(["a", "bcd"], STRING)),
         ([np.array(["bcd"], STRING), np.array([b"a"])], np.array(["bcd", "a"], STRING)),
         ([np.array(["bcd"], STRING), np.array(["a"])], np.array(["bcd", "a"], STRING)),
