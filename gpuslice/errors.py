@@ -3,7 +3,7 @@
 Rules raise without a prefix; the entry point adds operator and version, once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from types import TracebackType
 from typing import ParamSpec, TypeVar
@@ -14,6 +14,7 @@ R = TypeVar("R")
 _PREFIXED = (IndexError, MemoryError, TypeError, ValueError)
 _LONGEST_MESSAGE = 500
 _LONGEST_NAME = 60
+_MOST_NAMES = 8
 _LONGEST_SHOWN = 40
 _MOST_BITS = 128
 # Their repr is short, or as long as they are. Others may be nested, huge, or raise an error when they are shown.
@@ -31,6 +32,13 @@ def describe(value: object) -> str:
     if kind not in _PLAIN or (kind in (str, bytes) and len(value) > _LONGEST_SHOWN):  # type: ignore[arg-type]
         return name
     return f"{name} {value!r}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as a message shows them: at most eight, then how many more there are."""
+    words = [_shorten(name, _LONGEST_NAME) for name in names]
+    more = len(words) - _MOST_NAMES
+    return ", ".join(words[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _shorten(text: str, longest: int) -> str:

@@ -14,6 +14,8 @@ from gpuslice.mapped_files import Mapping, is_foreign, mappings
 # overlap count as overlapping.
 _MOST_WORK = 10_000
 _MOST_STRIDES = 64
+# A file's first byte has this address, since for NumPy 0 is none.
+_FILE_START = 1 << 12
 
 
 class _Items(NamedTuple):
@@ -197,7 +199,7 @@ def _overlap_in_files(items: abc.Sequence[_Items]) -> bool:
 
 def _in_file(item: _Items, mapping: Mapping) -> _Items:
     """Return the items with their places in the file as addresses. What a private mapping writes stays out of it."""
-    moved = item.moved(mapping.offset - mapping.start)
+    moved = item.moved(mapping.offset - mapping.start + _FILE_START)
     return moved._replace(written=item.written and mapping.is_shared)
 
 

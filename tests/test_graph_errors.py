@@ -9,7 +9,7 @@ from gpuslice.onnx import Graph, unsupported
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 BAD_RUNS = [
-    ({}, ValueError, "input 'x', 's' was not given"),
+    ({}, ValueError, "input 'x', 's' were not given"),
     ({"x": X, "s": [X], "z": X}, ValueError, "the model has no input 'z'; it has x, s"),
     ({"x": X.astype(int), "s": [X]}, TypeError, "input 'x' must have dtype float32; got int64"),
     ({"x": X[0], "s": [X]}, ValueError, r"input 'x' must have shape \(n, 3, \?\); got \(3, 4\)"),

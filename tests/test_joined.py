@@ -116,3 +116,16 @@ def test_views_of_numpy_arrays_are_made_if_they_are_wanted():
     assert (joined.shape, joined.count, joined.device) == ((3, 3), 2, "cpu")
     assert [part.shape for part in joined.parts] == [(2, 3), (1, 3)]
     assert to_numpy(joined.array).shape == (2, 3)
+
+
+@pytest.mark.parametrize("step", ["append", "append and reverse", "double"])
+def test_a_value_that_grows_in_many_steps(step):
+    """As in an unrolled loop: neither recursion nor the number of pieces grows with the steps."""
+    lazy, array = View.of(np.arange(4)), np.arange(4)
+    for i in range(15 if step == "double" else 1500):
+        more = (lazy, array) if step == "double" else (View.of(np.array([i])), np.array([i]))
+        lazy, array = concatenated([lazy, more[0]], 0), np.concatenate([array, more[1]])
+        if step == "append and reverse":
+            lazy, array = slice_10(lazy, [-1], [-(1 << 60)], None, [-1])[0], array[::-1]
+        assert isinstance(lazy, View) or (lazy.depth <= 9 and lazy.views <= 2048)
+    assert_same(dense([lazy])[0], np.ascontiguousarray(array))

@@ -220,6 +220,14 @@ def test_out_in_another_mapping_of_the_file_of_the_input(tmp_path):
     with pytest.raises(ValueError, match="overlap each other"):
         gs.contiguous([np.ones(9)] * 2, out=[one[:9], other[5:14]])
     assert_same(np.asarray(one), np.arange(3000.0))
+    # The file from its first byte on.
+    whole = [np.memmap(tmp_path / "x.npy", np.uint8, "r+") for _ in range(2)]
+    before = bytes(whole[0])
+    with pytest.raises(ValueError, match="out must not overlap an input"):
+        gs.contiguous(whole[0][:8][::-1], out=whole[1][7:15])
+    gs.contiguous(whole[0][0:120:6], out=whole[1][3:83:4])
+    assert_same(np.asarray(whole[0][3:83:4]), np.frombuffer(before, np.uint8)[0:120:6].copy())
+    whole[1][:] = np.frombuffer(before, np.uint8)
     # What a private mapping writes does not reach the file.
     assert_same(np.asarray(gs.contiguous(one[::-1], out=private)), np.arange(3000.0)[::-1].copy())
     gs.contiguous(one[:1000], out=other[2000:])

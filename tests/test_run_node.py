@@ -41,6 +41,7 @@ BAD_NODES = [
     (node("Slice", ["x", "s", "e"]), [[1, 2], [0], [1]], 13, TypeError, "Slice-13: data must be an array; got list"),
     (node("Slice", ["x", "s", "e"]), [X, 0, [1]], 13, TypeError, "Slice-13: starts must be a sequence of ints"),
     (node("Slice", ["x", "s", "e"]), [X.astype(object), [0], [1]], 13, TypeError, "Slice-13: data must hold str if its dtype is object; got float"),
+    (node("Slice", ["x", "s", "e"]), [np.array([None, "a"], object), [0], [1]], 13, TypeError, "Slice-13: data must hold str if its dtype is object; got NoneType"),
     (node("Slice", ["x", "s", "e"]), [X.view(ml_dtypes.float8_e4m3fn), [0], [1]], 13, TypeError, "Slice-13: data must have a type in .*; got float8_e4m3fn"),
     (node("Slice", ["x"], starts=[0], ends=[1], axes=0), [X], 1, ValueError, "Slice-1: attribute axes must be a list of ints; got 0"),
     (node("Slice", ["x"], starts=[0]), [X], 1, ValueError, "Slice-1: attribute ends is required"),

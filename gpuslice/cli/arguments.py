@@ -31,7 +31,7 @@ def are_ints(text: str) -> bool:
 def ints(name: str, text: str, scalar: bool) -> int | list[int]:
     """Return a value as ints; raise ValueError if it is none, or if one int is meant and it is another number."""
     if not are_ints(text):
-        raise ValueError(f"{name} must be ints separated by commas; got {text!r}")
+        raise ValueError(f"{name} must be {'one int' if scalar else 'ints separated by commas'}; got {text!r}")
     try:
         values = [int(word) for word in text.split(",") if word]
     except ValueError:

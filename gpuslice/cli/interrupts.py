@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as an exception, so that a command removes its temporary file before it ends."""
+"""SIGINT, SIGTERM and SIGHUP as an exception, so that a command removes its temporary file before it ends."""
 
 import signal
 import threading
@@ -8,11 +8,11 @@ from types import FrameType
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM was received."""
+    """One of the signals was received."""
 
 
 class Interrupts:
-    """The handler of both signals.
+    """The handler of the signals.
 
     Attributes
     ----------
@@ -43,12 +43,13 @@ def received() -> int | None:
 
 @contextmanager
 def interruptible() -> abc.Iterator[None]:
-    """Raise `Interrupted` at SIGINT and SIGTERM. Handlers that a program has set for itself stay.
+    """Raise `Interrupted` at SIGINT, SIGTERM and SIGHUP. Handlers that a program has set for itself stay.
 
     The exception may also leave this block while it ends, so the caller catches it outside.
     """
     _current.received, _current.held = None, True
-    numbers = [signal.SIGINT, signal.SIGTERM] if threading.current_thread() is threading.main_thread() else []
+    is_main = threading.current_thread() is threading.main_thread()
+    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP] if is_main else []
     default = (signal.SIG_DFL, signal.default_int_handler)
     before = {number: signal.signal(number, _current) for number in numbers if signal.getsignal(number) in default}
     try:

@@ -40,8 +40,8 @@ def main(arguments: abc.Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code. 0; 2 after one line on standard error that says what was wrong; 130 and 143 after SIGINT and
-        SIGTERM, with such a line; 141 if nobody reads what is printed any more.
+        The exit code. 0; 2 after one line on standard error that says what was wrong; 130, 143 and 129 after SIGINT,
+        SIGTERM and SIGHUP, with such a line; 141 if nobody reads what is printed any more.
     """
     code, message = 0, ""
     with suppress(Interrupted), interruptible():

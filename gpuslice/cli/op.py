@@ -3,6 +3,7 @@
 from collections import abc
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from gpuslice.cli.arguments import are_ints, ints, split_word
@@ -52,7 +53,9 @@ def run_operator_command(name: str, words: abc.Sequence[str], outputs: int | Non
         arrays = finish(results)
     label = "output_{}" if len(arrays) > 1 else "output"
     named = named_arrays((label.format(i), value) for i, value in enumerate(arrays))
-    if output is None:
+    if output is None and not named:
+        show(f"output: an empty sequence of {arrays[0].dtype}")
+    elif output is None:
         _print(named)
     elif output.endswith(".npz"):
         write_arrays(output, named)
@@ -99,6 +102,8 @@ class _Words:
             raise ValueError(f"there is no input or attribute {name!r}; there are {', '.join(names)}")
         elif expected.kind == "index" and are_ints(text):
             self.inputs[name] = ints(name, text, _is_scalar(version, expected, text))
+        elif are_ints(text) and text and not several and not Path(text).exists():
+            raise ValueError(f"{name} must be a file; got {text!r}")
         else:
             self.inputs[name] = partial(read_arrays if several else read_array, text, dtype or None)
 

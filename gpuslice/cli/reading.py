@@ -17,6 +17,7 @@ import numpy as np
 from gpuslice.cli.text import reason
 from gpuslice.dtypes import dtype_name
 from gpuslice.libraries import Array
+from gpuslice.onnx.types import element_types
 from gpuslice.sequence import Sequence
 
 _NPY, _ZIP = b"\x93NUMPY", b"PK"
@@ -133,7 +134,7 @@ def _head(file: IO[bytes]) -> bytes:
     """Return the header of an .npy file and what precedes it: the magic string, the version, the header's length."""
     head = file.read(len(_NPY) + 2)
     if head.startswith(_ZIP):
-        raise ValueError("it holds several arrays; one is expected")
+        raise ValueError("an .npz file, which holds arrays by name; an .npy file is expected")
     if not head.startswith(_NPY):
         raise ValueError("not an .npy or .npz file")
     version = tuple(head[len(_NPY) :])
@@ -185,4 +186,6 @@ def _typed(array: Array, path: str, dtype: str | None) -> Array:
             and np.dtype(wanted).itemsize == array.dtype.itemsize
         ):
             return array.view(wanted)
+    if dtype not in (known := element_types()):
+        raise TypeError(f"{path}: there is no element type {dtype!r}; there are {', '.join(sorted(known))}")
     raise TypeError(f"{path}: must hold {dtype}; it holds {dtype_name(array.dtype)}")

@@ -11,6 +11,7 @@ from gpuslice.cli.results import cells_of, named_arrays, table
 from gpuslice.cli.text import printable, show
 from gpuslice.cli.writing import check_names, check_target, write_arrays
 from gpuslice.engine import Trace, trace
+from gpuslice.errors import listed
 from gpuslice.onnx import Graph, load_model, parts
 from gpuslice.onnx.model import UnsupportedNodes
 
@@ -102,7 +103,7 @@ def _read_inputs(graph: Graph, words: abc.Sequence[str], device: str) -> dict[st
             raise ValueError(f"input {name!r} must be given once; got it twice")
         declared = graph.declared.get(name)
         if declared is None:
-            raise ValueError(f"the model has no input {name!r}; it has {', '.join(graph.inputs) or 'none'}")
+            raise ValueError(f"the model has no input {name!r}; it has {listed(graph.inputs) or 'none'}")
         read = read_arrays if declared.is_sequence else read_array
         inputs[name] = devices.place(read(files, dtype or declared.dtype or None), device)
     return inputs

@@ -17,6 +17,9 @@ from gpuslice.rules import Region, whole
 # A value that is read in many more pieces than it has parts is better copied once; see `Joined.is_cut_up`.
 _FEW_PIECES = 1024
 _PIECES_PER_PART = 8
+# So is one of many views that becomes a part of another, again and again; see `Joined.is_deep`.
+_MOST_DEPTH = 8
+_MOST_VIEWS = 1024
 
 
 class Joined:
@@ -37,6 +40,8 @@ class Joined:
         The parts, if all are whole NumPy arrays.
     copied : View or None
         A dense copy, if one was made for a reader that needs it.
+    depth, views : int
+        How often a part is a Joined again, at most, and how many views there are in all.
     """
 
     axis: int
@@ -45,6 +50,8 @@ class Joined:
     shape: tuple[int, ...]
     arrays: abc.Sequence[Array] | None
     copied: View | None
+    depth: int
+    views: int
 
     def __init__(self, parts: abc.Sequence[Lazy], axis: int, dtype: DType | None = None) -> None:
         self.parts = parts
@@ -66,6 +73,11 @@ class Joined:
         self.shape = (*shape[:axis], sum([part.shape[axis] for part in parts]), *shape[axis + 1 :])
         self.dtype = reduce(common_dtype, {part.dtype: None for part in parts}) if dtype is None else dtype
         self.copied = None
+        self.depth, self.views = 1, len(parts)
+        for part in parts:
+            if isinstance(part, Joined):
+                self.depth = max(self.depth, part.depth + 1)
+                self.views += part.views - 1
         self._pieces = 0
 
     @cached_property
@@ -97,6 +109,11 @@ class Joined:
     def is_cut_up(self) -> bool:
         """Whether so many pieces were taken from it that a dense copy is cheaper."""
         return self._pieces > _FEW_PIECES + _PIECES_PER_PART * self.count
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether a dense copy is a better part of another value than this one."""
+        return self.depth >= _MOST_DEPTH or self.views > _MOST_VIEWS
 
     def part(self, region: Region) -> Lazy:
         """Return a region of this value: the pieces that it has of each part, without a copy."""

@@ -9,7 +9,7 @@ from gpuslice import rules
 from gpuslice.arguments import Ints, flag, integer, integers, single_integer
 from gpuslice.dtypes import T15, dtype_name
 from gpuslice.engine import Joined, Lazy
-from gpuslice.lazy.slicing import as_lazy, axis_of, parts
+from gpuslice.lazy.slicing import as_lazy, as_view, axis_of, parts
 from gpuslice.libraries import Array, is_array
 from gpuslice.sequence import Item, Sequence, SequenceLike, as_sequence, items_of
 
@@ -95,7 +95,8 @@ def concat_from_sequence(
     joined = None if stack else axis
     if set(map(type, items)) == {np.ndarray} and len({_outer(item.shape, joined) for item in items}) == 1:
         return [Joined.of_numpy(_with_axis(items, axis) if stack else items, axis)]
-    views = [as_lazy(item) for item in items]
+    # A loop that appends to a value makes each result a part of the next.
+    views = [as_view(item) if isinstance(item, Joined) and item.is_deep else as_lazy(item) for item in items]
     for view in views[1:]:
         _check_alike(views[0], view, joined, argument)
     return [Joined([view.with_axis(axis) for view in views] if stack else views, axis)]

@@ -1,6 +1,8 @@
 """What a model declares for its inputs and outputs, and whether a value matches."""
 
+from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from gpuslice.engine import View
 from gpuslice.errors import describe, error_prefix
 from gpuslice.libraries import Array
 from gpuslice.onnx.types import check_text, name_of_elem_type
+from gpuslice.rules import show_int
 from gpuslice.sequence import Sequence, as_sequence
 
 # By the type of a Python number: the element type if none is declared, and those that it may become.
@@ -89,10 +92,15 @@ class Declared:
         dtype = self.dtype or default
         if dtype not in allowed:
             raise TypeError(f"input {name!r} must have dtype {dtype}; got {describe(value)}")
-        try:
-            return np.asarray(value, np.dtype(dtype))
-        except OverflowError:
-            raise ValueError(f"input {name!r} must be a number of {dtype}; got {value}") from None
+        wanted, array = np.dtype(dtype), None
+        with np.errstate(over="ignore"), suppress(OverflowError):
+            array = np.asarray(value, wanted)
+        # NumPy makes infinity of a number that is too large for a floating type.
+        if array is None or (wanted.kind not in "biu" and np.isinf(array) and value not in (inf, -inf)):
+            raise ValueError(
+                f"input {name!r} must be a number of {dtype}; got {show_int(value) if type(value) is int else value}"
+            )
+        return array
 
     def _check_tensor(self, view: View, name: str) -> View:
         given = dtype_name(view.dtype)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 from onnx import ModelProto, NodeProto
 
 from gpuslice.engine import View
-from gpuslice.errors import describe, error_prefix
+from gpuslice.errors import describe, error_prefix, listed
 from gpuslice.onnx.constants import constant_value, first_foreign, placed
 from gpuslice.onnx.declared import Declared
 from gpuslice.onnx.evaluate import finish
@@ -176,10 +176,11 @@ class Graph:
             raise TypeError(f"inputs must be a mapping from names to values; got {describe(inputs)}")
         for name in inputs:
             if name not in self.declared:
-                raise ValueError(f"the model has no input {name!r}; it has {', '.join(self.inputs) or 'none'}")
+                raise ValueError(f"the model has no input {name!r}; it has {listed(self.inputs) or 'none'}")
         missing = [name for name in self.inputs if name not in inputs]
         if missing:
-            raise ValueError(f"input {', '.join(map(repr, missing))} was not given")
+            verb = "was" if len(missing) == 1 else "were"
+            raise ValueError(f"input {listed(map(repr, missing))} {verb} not given")
         given = {name: self.declared[name].check(value, name) for name, value in inputs.items()}
         like = first_foreign(value for name, value in given.items() if name in self._moved)
         constants = {
