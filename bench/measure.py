@@ -42,6 +42,8 @@ class HostClock:
         A sample repeats a call for at least so many seconds, to hide the cost and the resolution of the clock.
     """
 
+    host_bound = False
+
     def __init__(self, least: float = 5e-4) -> None:
         self._least = least
 
@@ -75,6 +77,13 @@ class CudaClock:
 
     The calls are queued behind a kernel that spins for longer than queueing takes. So the device never waits for the
     host between them. Sources and outputs are rotated, so that none is still in the L2 cache.
+
+    Attributes
+    ----------
+    host_bound : bool
+        Whether the last sample is a time of the host: it queued the calls more slowly than the device ran them.
+    host_seconds : float
+        How long the host took to queue the calls of the last sample.
     """
 
     def __init__(self) -> None:
@@ -86,6 +95,8 @@ class CudaClock:
         self._cache = runtime.getDeviceProperties(device)["l2CacheSize"]
         self._spin = cupy.RawKernel(_SPIN, "spin")
         self._small = False
+        self.host_bound = False
+        self.host_seconds = 0.0
 
     def sources(self, case: Case, width: int) -> list[Any]:
         """Return copies of the source on the device, together larger than twice the L2 cache."""
@@ -109,15 +120,17 @@ class CudaClock:
             cupy.cuda.Device().synchronize()
             return (time.perf_counter() - began) / count
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        for queueing in (1e-4 * count, 1e-3 * count):  # seconds; the second if the host needed longer than the first
-            self._spin((1,), (1,), (np.int64(queueing * self._cycles),))
+        for queueing in (1e-4, 1e-3, 1e-2):  # seconds per call; the next if the host needed longer
+            self._spin((1,), (1,), (np.int64(queueing * count * self._cycles),))
             start.record()
+            began = time.perf_counter()
             for i in range(count):
                 calls[i % len(calls)]()
+            self.host_seconds = time.perf_counter() - began
             end.record()
-            in_time = not start.done
+            self.host_bound = start.done
             end.synchronize()
-            if in_time:
+            if not self.host_bound:
                 break
         return cupy.cuda.get_elapsed_time(start, end) / 1000 / count
 
@@ -142,6 +155,8 @@ class Timed:
         The samples, in seconds per call.
     note : str
         Why there are no calls.
+    host_bound : bool
+        Whether a sample is a time of the host although the device's is wanted.
     """
 
     runner: str
@@ -150,6 +165,7 @@ class Timed:
     count: int = 0
     seconds: list[float] = field(default_factory=list)
     note: str = ""
+    host_bound: bool = False
 
     @property
     def disagree(self) -> bool:
@@ -173,6 +189,7 @@ def measure(case: Case, width: int, runners: Sequence[Runner], clock: Clock, rou
             left = [row for row in left if row.disagree or (row.runner == PLAIN and row.mode in again)]
         for row in _rotated(left, turn):
             row.seconds.append(clock.sample(row.calls, row.count))
+            row.host_bound |= clock.host_bound
     return rows
 
 

@@ -18,6 +18,7 @@ TITLES = {"into": "Existing outputs", "fresh": "New outputs"}
 _SMALL_CASES = {case.name for case in CASES if case.small}
 # Its results are views of the input, which cost nothing; so it is not comparable.
 VIEWS = "onnx.reference"
+HOST_BOUND = "the host took longer to make the calls than the device to run them"
 
 Key = tuple[str, int]
 Numbers = dict[str, float]
@@ -28,8 +29,9 @@ def cells(case: Case, width: int, rows: Sequence[Timed]) -> Iterator[dict[str, A
     """Yield what one cell of the table becomes in a result: quartiles of the seconds, and notes, by runner."""
     for mode in MODES:
         found = [row for row in rows if row.mode == mode]
-        seconds = {row.runner: [_short(value) for value in quartiles(row.seconds)] for row in found if row.calls}
-        notes = {row.runner: row.note for row in found if row.note}
+        timed = [row for row in found if row.calls and not row.host_bound]
+        seconds = {row.runner: [_short(value) for value in quartiles(row.seconds)] for row in timed}
+        notes = {row.runner: row.note or HOST_BOUND for row in found if row.note or row.host_bound}
         yield {"case": case.name, "width": width, "mode": mode, "seconds": seconds, "notes": notes}
 
 

@@ -154,6 +154,16 @@ def test_a_result_holds_quartiles():
     assert (fresh["mode"], fresh["seconds"]) == ("fresh", {"copy": [4, 4, 5]})
 
 
+def test_a_time_of_the_host_is_none_of_the_device():
+    clock = Once()
+    clock.host_bound = True
+    rows = measure(CASES[0].of_size(SMALL), 1, HERE[:1], clock, rounds=2)
+    assert all(row.host_bound for row in rows)
+    for cell in cells(CASES[0], 1, rows):
+        assert cell["seconds"] == {}
+        assert cell["notes"] == {"copy": "the host took longer to make the calls than the device to run them"}
+
+
 def test_the_chart_can_be_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     from bench.chart import draw

@@ -3,7 +3,9 @@
 import ctypes
 import importlib.util
 import os
+import runpy
 import sys
+from pathlib import Path
 
 from cuda_on_cpu.build import COMPILER, DRIVER, suffix
 
@@ -51,3 +53,20 @@ def allocate(size):
             raise
         free, total = runtime.memGetInfo()
         raise memory.OutOfMemoryError(size, total - free) from error
+
+
+def main():
+    """Run a program on the emulation: ``python -m cuda_on_cpu.load FOLDER (-m MODULE | FILE) ARGUMENTS``."""
+    _, folder, *words = sys.argv
+    load(Path(folder))
+    is_module = words[0] == "-m"
+    sys.argv = words[is_module:]
+    if is_module:
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = str(Path(words[0]).parent)  # as Python itself does for a file
+        runpy.run_path(words[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,11 @@
 """Random views and splits through the public API on a CUDA device, every bit compared with NumPy's.
 
-python tests/fuzz/on_device.py [--seed N] [--count N] [--index-bits 64] [--no-pool]
+python tests/fuzz/on_device.py [--seed N] [--count N] [--seconds N] [--index-bits 64] [--no-pool]
 """
 
 import argparse
 import random
+import time
 from contextlib import contextmanager
 
 import cupy
@@ -71,6 +72,9 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="stop after so long, however many there were"
+    )
+    parser.add_argument(
         "--no-pool", action="store_true", help="one allocation per array, so that tools see the end of each"
     )
     parser.add_argument("--index-bits", type=int, choices=(32, 64), help="of the kernels, however small the arrays are")
@@ -79,10 +83,12 @@ def main():
         cupy.cuda.set_allocator(None)
     rng = random.Random(given.seed)
     with index_bits(given.index_bits):
-        for _ in range(given.count):
+        began, count = time.monotonic(), 0
+        while count < given.count and time.monotonic() - began < given.seconds:
             check_once(rng)
+            count += 1
     cupy.cuda.Device().synchronize()
-    print(f"{given.count} arrays, seed {given.seed}: no difference")
+    print(f"{count} arrays, seed {given.seed}: no difference")
 
 
 if __name__ == "__main__":
