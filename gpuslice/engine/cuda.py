@@ -47,8 +47,8 @@ class CudaExecutor(KernelExecutor):
 
     def copy(self, pairs: Pairs) -> None:
         """Copy each source view to its target view, which has the same shape and is on the same device."""
-        if _device_count() == 1 and _collected.get() is None:
-            super().copy(pairs)
+        if _collected.get() is None and _are_on_current_device(pairs):
+            super().copy(pairs)  # the usual call, quickly
             return
         prepared = []
         for device, members in _by_device(pairs).items():
@@ -219,6 +219,18 @@ def _runs_kernels(device: int) -> bool:
     return not cupy.cuda.runtime.is_hip and capability(device) >= _LEAST_CAPABILITY
 
 
+def _are_on_current_device(pairs: Pairs) -> bool:
+    if _device_count() == 1:
+        return True
+    current, array = cupy.cuda.runtime.getDevice(), None
+    for source, _ in pairs:
+        if source.array is not array:  # the parts of a split share one array
+            array = source.array
+            if array.data.device_id != current:
+                return False
+    return True
+
+
 def _by_device(pairs: Pairs) -> dict[int, list[tuple[View, View]]]:
     """Return pairs by the device of their arrays."""
     members: dict[int, list[tuple[View, View]]] = {}
@@ -226,7 +238,7 @@ def _by_device(pairs: Pairs) -> dict[int, list[tuple[View, View]]]:
     for pair in pairs:
         if pair[0].array is not array:  # the parts of a split share one array
             array = pair[0].array
-            group = members.setdefault(array.device.id, [])
+            group = members.setdefault(array.data.device_id, [])
         group.append(pair)
     return members
 
