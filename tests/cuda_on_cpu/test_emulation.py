@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 
 pytestmark = pytest.mark.gpu
@@ -99,6 +100,7 @@ REFUSED = {
     "waiting for the stream": ("Relaxed", False, lambda cuda, address: cuda.get_current_stream().synchronize(), UNSUPPORTED),
     "waiting for the device": ("Relaxed", False, lambda cuda, address: cuda.Device().synchronize(), UNSUPPORTED),
     "an allocation": ("Global", False, lambda cuda, address: cuda.runtime.malloc(16), UNSUPPORTED),
+    "loading a module": ("Global", False, lambda cuda, address: cuda.function.Module().load(b""), "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"),
     "a copy that waits": ("Global", False, lambda cuda, address: cuda.runtime.memcpy(address, address, 8, 4), UNSUPPORTED),
     "work on the default stream": ("Relaxed", True, lambda cuda, address: cuda.runtime.memsetAsync(address, 0, 8, 0), IMPLICIT),
 }  # fmt: skip
@@ -112,10 +114,26 @@ def test_a_capture_refuses(case):
     array, stream = zeros(4), cuda.Stream(non_blocking=not blocking)
     with stream:
         stream.begin_capture(getattr(cuda.runtime, f"streamCaptureMode{mode}"))
-        with pytest.raises(cuda.runtime.CUDARuntimeError, match=error):
+        with pytest.raises((cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError), match=error):
             action(cuda, array.data.ptr)
         with pytest.raises(cuda.runtime.CUDARuntimeError, match="cudaErrorStreamCaptureInvalidated"):
             stream.end_capture()
+
+
+def test_a_kernel_its_stream_and_the_current_device_belong_together():
+    import cupy
+
+    if cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("CUDA_ON_CPU_DEVICES is 1")
+    kernel = cupy.RawKernel('extern "C" __global__ void none(int* target) { }', "none").kernel
+    array, stream = cupy.zeros(4, numpy.int32), cupy.cuda.Stream(non_blocking=True)
+    kernel((1,), (1,), (array,), stream=stream)
+    with cupy.cuda.Device(1):
+        own = cupy.RawKernel('extern "C" __global__ void none(int* target) { }', "none").kernel
+        own((1,), (1,), (array,))
+        for wrong, place in ((kernel, None), (kernel, stream), (own, stream)):
+            with pytest.raises(cupy.cuda.driver.CUDADriverError, match="CUDA_ERROR_INVALID_HANDLE"):
+                wrong((1,), (1,), (array,), stream=place)
 
 
 def test_a_graph_replays_what_was_launched():
