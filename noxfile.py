@@ -1,5 +1,6 @@
 """The project's tasks, each in an environment of its own: ``nox -s lint types tests``."""
 
+import os
 import secrets
 import shutil
 import sys
@@ -67,9 +68,12 @@ def models(session):
 @nox.session
 def instantiations(session):
     """Compile every instantiation of the CUDA kernels by NVRTC and check the code; ``-- --quick`` compiles a few."""
-    tools = ["nvidia-cuda-nvrtc==13.2.*", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvdisasm"]
+    tools = ["nvidia-cuda-nvrtc==13.2.*", "nvidia-cuda-nvrtc-cu12==12.9.*", "nvidia-cuda-nvdisasm"]
     session.install(*nox.project.load_toml("pyproject.toml")["project"]["dependencies"], *tools)
-    session.run("python", "tests/compile_check/check.py", *session.posargs, env={"PYTHONPATH": str(Path.cwd())})
+    folder = session.virtualenv.location
+    session.install("--target", f"{folder}/nvrtc-13.0", "--upgrade", "--no-deps", "nvidia-cuda-nvrtc==13.0.*")
+    environment = {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), folder])}
+    session.run("python", "tests/compile_check/check.py", *session.posargs, env=environment)
 
 
 @nox.session

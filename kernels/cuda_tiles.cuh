@@ -5,8 +5,7 @@
 // Launch shape: 1-D blocks of kThreads threads, one per tile; shared memory is static.
 #pragma once
 
-#include "cuda_vector.cuh"
-#include "cuda_walk.cuh"
+#include "cuda_batch.cuh"
 
 namespace gpuslice {
 inline namespace GPUSLICE_SET {

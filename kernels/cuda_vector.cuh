@@ -23,34 +23,18 @@ GPUSLICE_INLINE Vector128 load128_aligned(const char* source) {
 // Store 16 bytes to an address that is aligned to 16, with the hint that they are not read again soon.
 GPUSLICE_INLINE void store128cs(char* target, Vector128 v) { __stcs(reinterpret_cast<Vector128*>(target), v); }
 
-GPUSLICE_INLINE Vector128 shifted(unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned bits) {
-  return make_uint4(__funnelshift_r(a, b, bits), __funnelshift_r(b, c, bits), __funnelshift_r(c, d, bits),
-                    __funnelshift_r(d, e, bits));
-}
-
-// The 16 bytes from an offset on in two vectors: of their 8 words 5 that are shifted into 4.
+// The 16 bytes from an offset on in two vectors. It has no branches, since threads of a warp may differ in the offset:
+// of 8 words 6 are chosen, of these 5, which are shifted into 4.
 GPUSLICE_INLINE Vector128 spliced(Vector128 a, Vector128 b, unsigned offset) {
+  const bool two = offset & 8, one = offset & 4;
+  const unsigned c[6] = {two ? a.z : a.x, two ? a.w : a.y, two ? b.x : a.z,
+                         two ? b.y : a.w, two ? b.z : b.x, two ? b.w : b.y};
+  unsigned d[5];
+#pragma unroll
+  for (int i = 0; i < 5; ++i) d[i] = one ? c[i + 1] : c[i];
   const unsigned bits = offset % 4 * 8;
-  switch (offset / 4) {
-    case 0:
-      return shifted(a.x, a.y, a.z, a.w, b.x, bits);
-    case 1:
-      return shifted(a.y, a.z, a.w, b.x, b.y, bits);
-    case 2:
-      return shifted(a.z, a.w, b.x, b.y, b.z, bits);
-    default:
-      return shifted(a.w, b.x, b.y, b.z, b.w, bits);
-  }
-}
-
-// Load 16 bytes from any address. A misaligned load reads the two aligned vectors that hold the 16 bytes: up to 15
-// bytes before `source` and up to 15 after `source + 16`, which the caller must know to be readable; see readable() in
-// cuda_walk.cuh. An aligned load reads only its 16 bytes.
-GPUSLICE_INLINE Vector128 load128(const char* source) {
-  const unsigned offset = static_cast<unsigned>(reinterpret_cast<unsigned long long>(source) % kVectorBytes);
-  if (offset == 0) return load128_aligned(source);
-  const Vector128 a = load128_aligned(source - offset), b = load128_aligned(source - offset + kVectorBytes);
-  return spliced(a, b, offset);
+  return make_uint4(__funnelshift_r(d[0], d[1], bits), __funnelshift_r(d[1], d[2], bits),
+                    __funnelshift_r(d[2], d[3], bits), __funnelshift_r(d[3], d[4], bits));
 }
 
 template <int Width>

@@ -116,36 +116,52 @@ GPUSLICE_INLINE Tile<Index> tile_of(const Header<Index>& header, const Tables& p
   return tile_at(header, p, part, number);  // one call: two would compile all that follows twice
 }
 
-// Where an item is, and where in its run.
+// Where an item is, in bytes from the first item of its part, and where in its run.
 template <class Index>
 struct Place {
-  const char* source;
-  char* target;
+  typename Signed<Index>::type source;
+  typename Signed<Index>::type target;
   Index done;  // items of the run before this one
   Index room;  // items of the run from this one on
 };
 
-template <class Index>
-GPUSLICE_INLINE Place<Index> place_of(const Header<Index>& header, const Tile<Index>& tile, Index item, int width) {
+// Find the places of several items, which share what is read and computed per axis.
+template <int Count, class Index>
+GPUSLICE_INLINE void find_places(const Header<Index>& header, const Tile<Index>& tile, const Index (&item)[Count],
+                                 int width, Place<Index> (&place)[Count]) {
   using Stride = typename Signed<Index>::type;
-  Place<Index> place{tile.source, tile.target, 0, 0};
-  Index rest = item;
+  Index rest[Count];
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+    rest[i] = item[i];
+    place[i] = {0, header.flat ? static_cast<Stride>(item[i] * width) : 0, 0, 0};
+  }
 #pragma unroll 1
   for (unsigned k = header.rank - 1;; --k) {
     const Divisor<Index> extent = axis(header, tile, k);
-    const Index outer = k ? divide(rest, extent) : 0;
-    const Index at = rest - outer * extent.value;
-    if (k == header.rank - 1) {
-      place.done = at;
-      place.room = extent.value - at;
+    // Targets of a flat launch have strides of 0.
+    const Stride source_stride = header.source_stride[k], target_stride = header.target_stride[k];
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+      const Index outer = k ? divide(rest[i], extent) : 0;
+      const Index at = rest[i] - outer * extent.value;
+      if (k == header.rank - 1) {
+        place[i].done = at;
+        place[i].room = extent.value - at;
+      }
+      place[i].source += static_cast<Stride>(at) * source_stride;
+      place[i].target += static_cast<Stride>(at) * target_stride;
+      rest[i] = outer;
     }
-    place.source += static_cast<Stride>(at) * header.source_stride[k];
-    if (!header.flat) place.target += static_cast<Stride>(at) * header.target_stride[k];
-    rest = outer;
     if (k == 0) break;
   }
-  if (header.flat) place.target += item * width;
-  return place;
+}
+
+template <class Index>
+GPUSLICE_INLINE Place<Index> place_of(const Header<Index>& header, const Tile<Index>& tile, Index item, int width) {
+  Place<Index> place[1];
+  find_places<1>(header, tile, {item}, width, place);
+  return place[0];
 }
 
 }  // namespace GPUSLICE_SET

@@ -90,7 +90,7 @@ class HostWalk final : public Walk {
       for (int i = 0; i < Vectors; i += 4) prefetch(source + i * kStep, ahead);
       Vector128 vector[Vectors];
 #pragma GCC unroll 8
-      for (int i = 0; i < Vectors; ++i) vector[i] = body.load(source + i * kStep, Body::kStride).vector[0];
+      for (int i = 0; i < Vectors; ++i) vector[i] = load(body, source + i * kStep, Body::kStride).vector[0];
       store_from_any_vector<Stream>(target, vector);
     }
   }
@@ -141,12 +141,12 @@ class HostWalk final : public Walk {
 #pragma GCC unroll 4
       for (int i = 0; i < Count;
            ++i, source += kBackward ? -step : step, target += kBackward ? -kTargetStep : kTargetStep)
-        store_apart<Stream>(body, target, body.load(source, stride()));
+        store_apart<Stream>(body, target, load(body, source, stride()));
     } else {
       Vector128 vector[Count];
 #pragma GCC unroll 4
       for (int i = 0; i < Count; ++i, source += kBackward ? -step : step)
-        vector[kBackward ? Count - 1 - i : i] = body.load(source, stride()).vector[0];
+        vector[kBackward ? Count - 1 - i : i] = load(body, source, stride()).vector[0];
       store<Stream>(kBackward ? target - (Count - 1) * kTargetStep : target, vector);
       target += Count * (kBackward ? -kTargetStep : kTargetStep);
     }
@@ -185,7 +185,7 @@ class HostWalk final : public Walk {
     }
     if (Body::kDense && vectors) {
       const HostStride back = static_cast<HostStride>(Body::kItems - rest);
-      store_apart<false>(body, target - back * Body::kWidth, body.load(source - back * stride(), stride()));
+      store_apart<false>(body, target - back * Body::kWidth, load(body, source - back * stride(), stride()));
       return;
     }
     for (; rest; --rest, source += stride(), target += Body::kWidth) body.item(target, source);

@@ -147,5 +147,17 @@ GPUSLICE_INLINE void permute(const Vector128 (&in)[In], Vector128 (&out)[Count])
   if constexpr (Out + 1 < Count) permute<Map, Out + 1>(in, out);
 }
 
+// Load a vector's worth of items, from `source` on.
+template <class Body>
+GPUSLICE_INLINE typename Body::Registers load(const Body& body, const char* source, long long stride) {
+  if constexpr (Body::kRead == 0) {
+    return {{gather<Body::kWidth>(source, stride)}};
+  } else {
+    Vector128 read[Body::kRead];
+    for (int i = 0; i < Body::kRead; ++i) read[i] = load128(Body::first(source) + i * kVectorBytes);
+    return body.taken(read);
+  }
+}
+
 }  // namespace GPUSLICE_SET
 }  // namespace gpuslice

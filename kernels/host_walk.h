@@ -120,15 +120,17 @@ inline void Walk::move_blocks(const Tables& tables, HostIndex first, HostIndex l
 GPUSLICE_OUTLINE inline void Walk::move(const Tile<HostIndex>& tile) {
   if (header_.varying == static_cast<unsigned>(last_)) set_length(tile.extent.value);
   const Place<HostIndex> place = place_of(header_, tile, tile.begin, traits_.width);
+  const char* source = tile.source + place.source;
+  char* target = tile.target + place.target;
   HostIndex left = tile.end - tile.begin;
   const HostIndex first = place.room < left ? place.room : left;
-  edge_from_ = offset(place.target);
-  move_runs(place.source, place.target, 1, first, place.room);
-  char* end = place.target + first * traits_.width;
+  edge_from_ = offset(target);
+  move_runs(source, target, 1, first, place.room);
+  char* end = target + first * traits_.width;
   left -= first;
   if (left) {
-    source_ = place.source - static_cast<HostStride>(place.done) * stride_ + pitch_;
-    target_ = place.target - place.done * traits_.width + target_pitch_;
+    source_ = source - static_cast<HostStride>(place.done) * stride_ + pitch_;
+    target_ = target - place.done * traits_.width + target_pitch_;
     start(tile);
   }
   while (left) {

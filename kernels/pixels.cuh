@@ -30,17 +30,14 @@ struct Pixels {
     Vector128 vector[kWritten];
   };
 
-  // The lowest byte that load() reads for the pixels from `source` on.
+  // The lowest byte of the pixels from `source` on. kRead vectors from there have exactly the bytes of kItems pixels.
   static GPUSLICE_INLINE const char* first(const char* source) {
     return Backward ? source + Channels * (Width - kVectorBytes) : source;
   }
 
  protected:
-  // Reads exactly the bytes of kItems pixels.
   template <class Map>
-  static GPUSLICE_INLINE Registers permuted(const char* source) {
-    Vector128 read[kRead];
-    for (int i = 0; i < kRead; ++i) read[i] = load128(first(source) + i * kVectorBytes);
+  static GPUSLICE_INLINE Registers permuted(const Vector128 (&read)[kRead]) {
     Registers registers;
     permute<Map>(read, registers.vector);
     return registers;
@@ -59,8 +56,8 @@ struct Planes : Pixels<Index, Width, Channels, Backward> {
     for (int i = 0; i < Channels; ++i) plane[i] = static_cast<long long>(targets[i] - targets[0]);
   }
 
-  GPUSLICE_INLINE Registers load(const char* source, typename Base::Stride) const {
-    return Base::template permuted<Deinterleave<Width, Channels, Backward>>(source);
+  GPUSLICE_INLINE Registers taken(const Vector128 (&read)[Channels]) const {
+    return Base::template permuted<Deinterleave<Width, Channels, Backward>>(read);
   }
 
   GPUSLICE_INLINE char* place(char* target, int i) const { return target + plane[i]; }
@@ -77,8 +74,8 @@ struct Rearranged : Pixels<Index, Width, Channels, Backward> {
   static constexpr int kWidth = Width * Channels;
   static constexpr bool kOneTarget = true;
 
-  GPUSLICE_INLINE Registers load(const char* source, typename Base::Stride) const {
-    return Base::template permuted<Rearrange<Width, Channels, Backward, Swapped>>(source);
+  GPUSLICE_INLINE Registers taken(const Vector128 (&read)[Channels]) const {
+    return Base::template permuted<Rearrange<Width, Channels, Backward, Swapped>>(read);
   }
 
   GPUSLICE_INLINE char* place(char* target, int i) const { return target + i * kVectorBytes; }

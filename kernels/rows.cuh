@@ -35,17 +35,13 @@ struct Rows {
     return Step >= 0 ? source : source + Width - kRead * kVectorBytes;
   }
 
-  // Reads kRead whole vectors from first(source) on: with |Step| > 1 also up to (|Step| - 1) * Width bytes after the
-  // last item (before it, if Step is negative). The caller knows that they are readable.
-  GPUSLICE_INLINE Registers load(const char* source, Stride stride) const {
-    if constexpr (Step == 0) {
-      return {{gather<Width>(source, stride)}};
-    } else {
-      Vector128 read[kRead], taken[1];
-      for (int i = 0; i < kRead; ++i) read[i] = load128(first(source) + i * kVectorBytes);
-      permute<Take<Width, Step>>(read, taken);
-      return {{taken[0]}};
-    }
+  // The items in kRead vectors that were read from first(source) on. With |Step| > 1 these have up to
+  // (|Step| - 1) * Width bytes after the last item (before it, if Step is negative), which must be readable.
+  template <int Read>
+  GPUSLICE_INLINE Registers taken(const Vector128 (&read)[Read]) const {
+    Registers registers;
+    permute<Take<Width, Step>>(read, registers.vector);
+    return registers;
   }
 
   // Where vector i of the registers goes, if the first item goes to `target`.

@@ -2,8 +2,8 @@
 
 python tests/compile_check/check.py [--quick] [--arch sm_90 ...] [--kind rows ...] [--variant 3 ...] [--output FILE]
 
-The exit code is 1 if an instantiation does not compile, uses the stack, spills registers, needs too many of them, or lacks
-the 128-bit accesses that its kernel promises.
+The exit code is 1 if an instantiation does not compile, uses the stack, spills registers, needs too many of them, lacks
+the 128-bit accesses that its kernel promises, or has too few bytes in flight.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from compiled import Compiled, compiled, keys
 from gpuslice.engine.plan.kernel_sources import digest
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
-WITH_CUDA_12 = ("sm_90",)
+OLDER = {"13.0": ("sm_90", "sm_120"), "12.9": ("sm_90",)}  # for which architectures older versions of CUDA are tried
 PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvdisasm")
 
 
@@ -51,19 +51,31 @@ def main() -> int:
 
 
 def jobs_for(architectures: list[str] | None, quick: bool) -> list[tuple[str, str]]:
-    """Return major versions of CUDA with architectures."""
-    with_13 = architectures or (ARCHITECTURES[:: len(ARCHITECTURES) - 1] if quick else ARCHITECTURES)
-    with_12 = [arch for arch in architectures or ARCHITECTURES if arch in WITH_CUDA_12]
-    return [("13", arch) for arch in with_13] + [("12", arch) for arch in with_12]
+    """Return versions of CUDA with architectures."""
+    newest = architectures or (ARCHITECTURES[:: len(ARCHITECTURES) - 1] if quick else ARCHITECTURES)
+    older = [(cuda, arch) for cuda, some in OLDER.items() for arch in architectures or ARCHITECTURES if arch in some]
+    return [("13.2", arch) for arch in newest] + older
 
 
 def table(results: Sequence[Compiled]) -> str:
-    """Return a Markdown table of architectures and one of kernels."""
+    """Return Markdown tables of architectures, of kernels and of bytes in flight."""
     tools = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     about = (
         f"{time.strftime('%Y-%m-%d')}, sources {digest()}, {tools}. Facts about compiled code: nothing ran on a GPU."
     )
-    return "\n".join(["# Compiled CUDA kernels", "", about, "", *_architectures(results), "", *_kernels(results)])
+    return "\n".join(
+        [
+            "# Compiled CUDA kernels",
+            "",
+            about,
+            "",
+            *_architectures(results),
+            "",
+            *_kernels(results),
+            "",
+            *_flights(results),
+        ]
+    )
 
 
 def _architectures(results: Sequence[Compiled]) -> Iterator[str]:
@@ -82,6 +94,24 @@ def _kernels(results: Sequence[Compiled]) -> Iterator[str]:
         cells += [min((one.load_bits for one in group if one.load_bits is not None), default="-")]
         cells += [min((one.store_bits for one in group if one.store_bits is not None), default="-")]
         yield f"| {kind}<{width}, {variant}> | " + " | ".join(map(str, cells)) + " |"
+
+
+def _flights(results: Sequence[Compiled]) -> Iterator[str]:
+    """Yield a table of the fewest bytes in flight of each kernel on each architecture."""
+    columns = _grouped(results, lambda one: one.arch)
+    yield "Bytes that a thread loads before it waits for the first, from aligned / misaligned sources:"
+    yield ""
+    yield f"| kernel | {' | '.join(columns)} |"
+    yield "|---" * (1 + len(columns)) + "|"
+    for (kind, width, variant), group in _grouped(results, lambda one: (one.kind, one.width, one.variant)).items():
+        by_arch = _grouped(group, lambda one: one.arch)
+        yield f"| {kind}<{width}, {variant}> | " + " | ".join(_flight(by_arch.get(arch, [])) for arch in columns) + " |"
+
+
+def _flight(group: Sequence[Compiled]) -> str:
+    found = [(one.aligned, one.misaligned or 0) for one in group if one.aligned is not None]
+    aligned, misaligned = (min(sizes) for sizes in zip(*found, strict=True)) if found else ("-", 0)
+    return f"{aligned} / {misaligned or '-'}"
 
 
 def _grouped(results: Sequence[Compiled], key: Callable[[Compiled], Any]) -> dict[Any, list[Compiled]]:

@@ -6,15 +6,21 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 
+from in_flight import VECTOR, in_flight
 from nvrtc import Nvrtc, disassembled, package_file
+from sass import Instruction
 
 from gpuslice.engine.plan import all_instantiations, instantiation
 
-LIBRARIES = {"13": "cu13/lib/libnvrtc.so.13", "12": "cuda_nvrtc/lib/libnvrtc.so.12"}
-NVDISASM = "cu13/bin/nvdisasm"
+# By version of CUDA. 13.0 and 13.2 are one package, so noxfile.py installs the older into a folder of its own.
+LIBRARIES = {
+    "13.2": "nvidia/cu13/lib/libnvrtc.so.13",
+    "13.0": "nvrtc-13.0/nvidia/cu13/lib/libnvrtc.so.13",
+    "12.9": "nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
+}
+NVDISASM = "nvidia/cu13/bin/nvdisasm"
 CHUNK = 16  # instantiations per program: they share the work on the headers, and progress is shown
 MOST_REGISTERS = 64  # more would leave room for fewer threads on a multiprocessor
-BITS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "256": 256}
 
 Key = tuple[str, int, int, int, int]  # kind, width, variant, bits of the index, capacity
 _PTXAS = re.compile(
@@ -32,13 +38,15 @@ class Compiled:
     Attributes
     ----------
     cuda : str
-        Major version of the CUDA whose NVRTC compiled it.
+        Version of the CUDA whose NVRTC compiled it.
     arch, kind, width, variant, index_bits, capacity
         What was compiled.
     registers, stack, spill_stores, spill_loads : int or None
         Registers per thread, and bytes, as ptxas reports them.
     load_bits, store_bits : int or None
         The widest load from global memory, and the widest store past the caches, which whole vectors take.
+    aligned, misaligned : int or None
+        Bytes that a thread loads before it waits for the first of them; see in_flight.py.
     error : str or None
         Why it did not compile.
     """
@@ -56,6 +64,8 @@ class Compiled:
     spill_loads: int | None = None
     load_bits: int | None = None
     store_bits: int | None = None
+    aligned: int | None = None
+    misaligned: int | None = None
     error: str | None = None
 
     def broken(self) -> str | None:
@@ -70,7 +80,23 @@ class Compiled:
         wanted = 128 if loads_vectors else 8 * self.width  # gathers load items
         if (self.load_bits or 0) < wanted or self.store_bits != 128:
             return f"loads {self.load_bits} bits at most and stores {self.store_bits}, not {wanted} and 128"
+        least = least_in_flight(self.kind, self.width, self.variant)
+        if (self.aligned or 0) < least[0] or (self.misaligned or 0) < least[1]:
+            return f"{self.aligned} bytes in flight, misaligned {self.misaligned}, not {least[0]} and {least[1]}"
         return None
+
+
+def least_in_flight(kind: str, width: int, variant: int) -> tuple[int, int]:
+    """Return how many bytes a thread must have under way, of an aligned source and of one that is not.
+
+    Tiles load misaligned rows item by item, and gathers load single items.
+    """
+    if kind == "tiles":
+        return 64, 0
+    if kind == "rows" and variant == 0:
+        return 32 if width == 1 else 64, 0
+    vectors = 4 if kind == "rows" else 4 // abs(variant) * abs(variant)  # whole pixels
+    return vectors * VECTOR, vectors * VECTOR
 
 
 def keys(*, quick: bool = False) -> list[Key]:
@@ -99,10 +125,10 @@ def _chunk(task: tuple[str, str, Sequence[Key]]) -> list[Compiled]:
         if len(keys) > 1:  # find out which one it is
             return [result for key in keys for result in _chunk((cuda, arch, [key]))]
         return [Compiled(cuda, arch, *keys[0], error=str(error))]
-    used, opcodes = usage(log), dict(disassembled(cubin, package_file(NVDISASM)))
+    used, codes = usage(log), dict(disassembled(cubin, package_file(NVDISASM)))
     names = [lowered[instantiation(*key)] for key in keys]
     return [
-        Compiled(cuda, arch, *key, **used[name], **accesses(opcodes[name]))
+        Compiled(cuda, arch, *key, **used[name], **accesses(codes[name]), **flight(codes[name], key[0], key[2]))
         for key, name in zip(keys, names, strict=True)
     ]
 
@@ -113,13 +139,15 @@ def usage(log: str) -> dict[str, dict[str, int]]:
     return {name: dict(zip(names, map(int, rest), strict=True)) for name, *rest in _PTXAS.findall(log)}
 
 
-def accesses(opcodes: Sequence[str]) -> dict[str, int]:
+def accesses(code: Sequence[Instruction]) -> dict[str, int]:
     """Return the bits of the widest load from global memory and of the widest store past the caches."""
-    loads = [_bits(name) for name in opcodes if name.startswith("LDG")]
+    loads = [one.bits for one in code if one.loads]
     # The kernels store whole vectors by __stcs, which is .EF in machine code, and nothing else.
-    stores = [_bits(name) for name in opcodes if name.startswith("STG") and ".EF" in name]
+    stores = [one.bits for one in code if one.opcode.startswith("STG") and ".EF" in one.opcode]
     return {"load_bits": max(loads, default=0), "store_bits": max(stores, default=0)}
 
 
-def _bits(opcode: str) -> int:
-    return next((BITS[part] for part in opcode.split(".") if part in BITS), 32)
+def flight(code: Sequence[Instruction], kind: str, variant: int) -> dict[str, int]:
+    """Return the bytes in flight of a kernel."""
+    aligned, misaligned = in_flight(code, abs(variant))
+    return {"aligned": aligned, "misaligned": misaligned}

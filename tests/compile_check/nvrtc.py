@@ -1,4 +1,4 @@
-"""NVRTC and nvdisasm from NVIDIA's Python packages, without CuPy, so that two versions of NVRTC can be used."""
+"""NVRTC and nvdisasm from NVIDIA's Python packages, without CuPy, so that several versions of NVRTC can be used."""
 
 import ctypes
 import json
@@ -9,17 +9,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from sass import Instruction
+
 KERNELS = Path(__file__).parents[2] / "kernels"
 OPTIONS = ("-std=c++17", f"-I{KERNELS}")  # as gpuslice/engine/cuda.py has them
 
 
 def package_file(pattern: str) -> Path:
-    """Return the path of a file of NVIDIA's packages, such as ``cu13/bin/nvdisasm``."""
+    """Return the path of a file of NVIDIA's packages, such as ``nvidia/cu13/bin/nvdisasm``."""
     for folder in sys.path:
-        found = sorted(Path(folder or ".").glob(f"nvidia/{pattern}"))
+        found = sorted(Path(folder or ".").glob(pattern))
         if found:
             return found[0]
-    raise SystemExit(f"no nvidia/{pattern}: is its package installed? `nox -s instantiations` installs what is needed")
+    raise SystemExit(f"no {pattern}: is its package installed? `nox -s instantiations` installs what is needed")
 
 
 class Nvrtc:
@@ -32,6 +34,8 @@ class Nvrtc:
     """
 
     def __init__(self, path: Path) -> None:
+        for builtins in path.parent.glob("libnvrtc-builtins.so.*"):
+            ctypes.CDLL(str(builtins))  # NVRTC looks for it by its name alone
         self._library = ctypes.CDLL(str(path))
         self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
 
@@ -87,11 +91,15 @@ class Nvrtc:
             raise OSError(f"{function}: {self._library.nvrtcGetErrorString(status).decode()}")
 
 
-def disassembled(cubin: bytes, nvdisasm: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name of each kernel with the opcodes of its instructions."""
+def disassembled(cubin: bytes, nvdisasm: Path) -> Iterator[tuple[str, list[Instruction]]]:
+    """Yield the name of each kernel with its instructions."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
         done = subprocess.run([nvdisasm, "--emit-json", file.name], capture_output=True, check=True)
     for function in json.loads(done.stdout)[1]:
-        yield function["function-name"], [instruction["opcode"] for instruction in function["sass-instructions"]]
+        code = function["sass-instructions"]
+        yield (
+            function["function-name"],
+            [Instruction(one["opcode"], one.get("operands", ""), one.get("predicate", "")) for one in code],
+        )

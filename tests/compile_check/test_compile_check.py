@@ -2,7 +2,9 @@
 
 import check
 import pytest
-from compiled import Compiled, accesses, keys, usage
+from compiled import Compiled, accesses, keys, least_in_flight, usage
+from in_flight import in_flight
+from sass import Instruction
 
 
 @pytest.mark.parametrize(
@@ -16,7 +18,10 @@ from compiled import Compiled, accesses, keys, usage
     ],
 )
 def test_the_widest_accesses(opcodes, load_bits, store_bits):
-    assert accesses(opcodes.split()) == {"load_bits": load_bits, "store_bits": store_bits}
+    assert accesses([Instruction(name) for name in opcodes.split()]) == {
+        "load_bits": load_bits,
+        "store_bits": store_bits,
+    }
 
 
 def test_the_log_of_ptxas():
@@ -35,7 +40,70 @@ ptxas info    : Used 44 registers, used 0 barriers
     }
 
 
+def code(text):
+    """Return instructions that are written like ``@P0 LDG.E.128 R4,[R2.64]``; branches go to lines, not to addresses."""
+    found = []
+    for line in text.strip().splitlines():
+        predicate, rest = line.split(maxsplit=1) if line.strip().startswith("@") else ("", line)
+        opcode, _, operands = rest.strip().partition(" ")
+        if opcode.startswith("BRA"):
+            *others, at = operands.split(",")
+            operands = ",".join([*others, hex(16 * int(at))])
+        found.append(Instruction(opcode, operands, predicate))
+    return found
+
+
+ALIGNED = "\n".join(f"LDG.E.128.CONSTANT R{4 + 4 * i},desc[UR4][R2.64+{hex(0x1000 * i)}]" for i in range(4))
+BEHIND = "\n".join(f"LDG.E.128.CONSTANT R{20 + 4 * i},desc[UR4][R2.64+{hex(0x1000 * i + 16)}]" for i in range(4))
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "aligned", "misaligned"),
+    [
+        (1, f"{ALIGNED}\nSTG.E.EF.128 [R40],R4\nEXIT", 64, 0),
+        (1, "LDG.E.128.CONSTANT R4,[R2]\nPRMT R4,R4,0x1,R5\nLDG.E.128.CONSTANT R8,[R2+0x1000]\nEXIT", 16, 0),  # waits in between
+        (1, "LDG.E.128.CONSTANT R4,[R2]\nIADD3 R9,R9,0x1,RZ\nLDG.E.128.CONSTANT R12,[R2+0x1000]\nEXIT", 32, 0),
+        (1, "LDG.E.128.CONSTANT R4,[R2]\nSTG.E.EF.128 [R40],R20\nLDG.E.128.CONSTANT R12,[R2+0x1000]\nEXIT", 16, 0),
+        (1, f"{ALIGNED}\n{BEHIND}\nEXIT", 0, 64),
+        (1, "LDG.E.128.CONSTANT R4,[R2]\nIADD3 R2,R2,R9,RZ\nLDG.E.128.CONSTANT R8,[R2+0x10]\nEXIT", 32, 0),  # another base
+        (1, f"@P0 BRA 5\n{ALIGNED}\nLDG.E.128.CONSTANT R36,[R2.64+0x8000]\nEXIT", 80, 0),
+        (1, f"{ALIGNED}\n@P0 BRA 7\nLDG.E.128.CONSTANT R36,[R2.64+0x8000]\nEXIT\nEXIT", 80, 0),
+        (2, "LDG.E.128.CONSTANT R4,[R2]\nLDG.E.128.CONSTANT R8,[R2+0x10]\n@P0 LDG.E.128.CONSTANT R12,[R2+0x20]\nEXIT", 32, 32),
+        (
+            3,
+            "LDG.E.128.CONSTANT R4,[R2]\nLDG.E.128.CONSTANT R8,[R2+0x10]\nLDG.E.128.CONSTANT R12,[R2+0x20]\n@P0 LDG.E.128.CONSTANT R16,[R20]\nEXIT",
+            48,
+            48,
+        ),
+        # What is loaded from fewer registers counts.
+        (1, "LDG.E.128.CONSTANT R4,[R2]\nEXIT\nLDG.E.128.CONSTANT R4,[R2]\nLDG.E.128.CONSTANT R8,[R20]\nEXIT", 16, 0),
+        (0, "LDG.E.128.CONSTANT R4,[R2]\nEXIT\nLDG.E.128.CONSTANT R4,[R2]\nLDG.E.128.CONSTANT R8,[R20]\nEXIT", 32, 0),
+        (0, "LDG.E.U8 R4,[R2]\nLDG.E.U8 R5,[R6]\nEXIT", 2, 0),
+        (1, "LDG.E.128 R4,[R2]\nEXIT\n@P0 LDG.E.128.CONSTANT R4,[R2]\nEXIT", 16, 0),  # a load of an item
+        (1, "STG.E.128 [R2],R4\nEXIT", 0, 0),
+    ],
+)
+def test_the_bytes_in_flight(read, text, aligned, misaligned):
+    assert in_flight(code(text), read) == (aligned, misaligned)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "least"),
+    [
+        (("rows", 1, -1), (64, 64)),
+        (("rows", 2, 3), (64, 64)),
+        (("rows", 1, 0), (32, 0)),
+        (("planes", 1, 2), (64, 64)),
+        (("rearranged", 4, -3), (48, 48)),
+        (("planes", 2, 4), (64, 64)),
+    ],
+)
+def test_the_least_bytes_in_flight(kernel, least):
+    assert least_in_flight(*kernel) == least
+
+
 FINE = {"registers": 40, "stack": 0, "spill_stores": 0, "spill_loads": 0, "load_bits": 128, "store_bits": 128}
+FINE |= {"aligned": 64, "misaligned": 64}
 
 
 @pytest.mark.parametrize(
@@ -51,11 +119,15 @@ FINE = {"registers": 40, "stack": 0, "spill_stores": 0, "spill_loads": 0, "load_
         (("planes", 1, 3), {"spill_stores": 8}, "8 stored"),
         (("planes", 1, 3), {"spill_loads": 8}, "8 loaded"),
         (("planes", 1, 3), {"registers": 65}, "65 registers, more than 64"),
+        (("rows", 1, -1), {"aligned": 48}, "48 bytes in flight, misaligned 64, not 64 and 64"),
+        (("rows", 1, -1), {"misaligned": 16}, "64 bytes in flight, misaligned 16"),
+        (("planes", 1, 3), {"aligned": 48, "misaligned": 48}, None),
+        (("tiles", 4, 0), {"misaligned": 0}, None),
         (("rearranged", 1, 3), {"error": "no"}, "no"),
     ],
 )
 def test_what_is_broken(kernel, changed, why):
-    found = Compiled("13", "sm_90", *kernel, 32, 8, **FINE | changed)
+    found = Compiled("13.2", "sm_90", *kernel, 32, 8, **FINE | changed)
     assert found.broken() is None if why is None else why in found.broken()
     assert check.report([found]) == (why is not None)
 
@@ -71,20 +143,22 @@ def test_the_quick_choice_has_every_kind_width_and_index():
 
 def test_the_table(monkeypatch):
     monkeypatch.setattr(check, "version", lambda name: "13.2")
-    results = [Compiled("13", "sm_90", "rows", 1, -1, bits, 1, **FINE | {"registers": bits}) for bits in (32, 64)]
-    results.append(Compiled("12", "sm_90", "rows", 1, 0, 32, 1, error="no"))
+    results = [Compiled("13.2", "sm_90", "rows", 1, -1, bits, 1, **FINE | {"registers": bits}) for bits in (32, 64)]
+    results.append(Compiled("12.9", "sm_90", "rows", 1, 0, 32, 1, error="no"))
     lines = check.table(results).splitlines()
-    assert "| 13 | sm_90 | 2 | 0 | 64 |" in lines
-    assert "| 12 | sm_90 | 1 | 1 | - |" in lines
+    assert "| 13.2 | sm_90 | 2 | 0 | 64 |" in lines
+    assert "| 12.9 | sm_90 | 1 | 1 | - |" in lines
     assert "| rows<1, -1> | 32 | 64 | 128 | 128 |" in lines
+    assert "| rows<1, -1> | 64 / 64 |" in lines
+    assert "| rows<1, 0> | - / - |" in lines
 
 
 @pytest.mark.parametrize(
     ("architectures", "quick", "jobs"),
     [
-        (None, True, [("13", "sm_75"), ("13", "sm_120"), ("12", "sm_90")]),
-        (["sm_80"], False, [("13", "sm_80")]),
-        (["sm_90"], True, [("13", "sm_90"), ("12", "sm_90")]),
+        (None, True, [("13.2", "sm_75"), ("13.2", "sm_120"), ("13.0", "sm_90"), ("13.0", "sm_120"), ("12.9", "sm_90")]),
+        (["sm_80"], False, [("13.2", "sm_80")]),
+        (["sm_90"], True, [("13.2", "sm_90"), ("13.0", "sm_90"), ("12.9", "sm_90")]),
     ],
 )
 def test_what_compiles_for_which_architecture(architectures, quick, jobs):

@@ -15,10 +15,10 @@ MUTANTS = {
         "permute.cuh", ["planes"], lambda text: wrap_return(text, "struct Deinterleave", "from", "({}) ^ 1")
     ),
     "every target counts as aligned": ("cuda_vector.cuh", ["rows"], lambda text: set_body(text, "is_aligned", "return true;")),
-    "every load counts as inside its view": ("cuda_walk.cuh", ["rows"], lambda text: set_body(text, "readable", "return true;")),
+    "every load counts as inside its view": ("cuda_batch.cuh", ["rows"], lambda text: set_body(text, "readable", "return true;")),
     "a batch may end behind its run": ("cuda_walk.cuh", ["rows"], lambda text: drop_first_guard(text, "move_in_run")),
     "two runs are spliced beside where they meet": (
-        "cuda_walk.cuh", ["rows"], lambda text: wrap_last_argument(text, "move_across", "spliced", "({}) / 2")
+        "cuda_walk.cuh", ["rows"], lambda text: wrap_last_argument(text, "splice_runs", "spliced", "({}) / 2")
     ),
     "a vector of a whole tile is stored in another's place": (
         "cuda_tiles.cuh", ["tiles"], lambda text: wrap_last_argument(text, "scatter_each", "scatter<Width>", "vector[0]")

@@ -1,0 +1,179 @@
+// A batch: the vectors that a CUDA thread loads before it waits for the first of them, and what may be loaded whole.
+//
+// Bandwidth needs many loads under way at once, so all loads of a batch come before anything that needs their results.
+// The compiler keeps that order only if no branch on what was loaded, or on one vector's alignment, is in between.
+// Limits: registers. A source that is not aligned to vectors is loaded as the aligned vectors that hold its bytes, one
+// more than it fills.
+#pragma once
+
+#include "cuda_vector.cuh"
+#include "geometry.cuh"
+
+namespace gpuslice {
+inline namespace GPUSLICE_SET {
+
+#ifdef GPUSLICE_THREADS  // the fuzz has fewer: quicker, and it reaches the edges of smaller tiles
+constexpr int kThreads = GPUSLICE_THREADS;
+#else
+constexpr int kThreads = kCudaThreads;
+#endif
+constexpr int kBatchVectors = 4;  // that a thread stores
+constexpr int kLoaded = 8;        // that it holds as they were loaded: half of its registers
+constexpr int kLoadedApart = 4;   // and if each has a place of its own
+
+// Vectors' worth of items that a thread takes at once. Bodies of several vectors take fewer, because a thread does not
+// have more registers.
+template <class Body>
+constexpr GPUSLICE_INLINE int batch() {
+  if (Body::kStride == 0 && Body::kItems > 8) return kBatchVectors / 2;  // gathered from bytes
+  return kBatchVectors / Body::kWritten;
+}
+
+// How many of so many are loaded together, if each takes some vectors.
+constexpr GPUSLICE_INLINE int together(int count, int vectors, int most = kLoaded) {
+  while (count > 1 && count * vectors > most) count /= 2;
+  return count;
+}
+
+// Items between the vectors of a thread.
+template <class Body, class Index>
+constexpr GPUSLICE_INLINE Index step() {
+  return Index(kThreads) * Body::kItems;
+}
+
+// And how many if each has a place of its own, which takes registers too.
+template <class Body, class Index>
+constexpr GPUSLICE_INLINE int apart() {
+  const int most = together(batch<Body>(), Body::kRead + 1);
+  return most > 2 && sizeof(Index) > 4 ? 2 : most;
+}
+
+// The bytes that a part's view spans. Its source is one array, so that the bytes between its runs may be read too, but
+// never one outside of the span.
+template <class Index>
+struct Span {
+  const char* low;
+  Index bytes;
+};
+
+template <class Index>
+GPUSLICE_INLINE Span<Index> span_of(const Header<Index>& header, const Tile<Index>& tile, int width) {
+  using Stride = typename Signed<Index>::type;
+  Span<Index> span{tile.source, static_cast<Index>(width)};
+#pragma unroll 1
+  for (unsigned k = 0; k < header.rank; ++k) {
+    const Stride reach = static_cast<Stride>(axis(header, tile, k).value - 1) * header.source_stride[k];
+    if (reach < 0) span.low += reach;
+    span.bytes += static_cast<Index>(reach < 0 ? -reach : reach);
+  }
+  return span;
+}
+
+GPUSLICE_INLINE unsigned offset_of(const char* address) {
+  return static_cast<unsigned>(reinterpret_cast<unsigned long long>(address) % kVectorBytes);
+}
+
+// Whether the aligned vectors that hold the items from `source` on may be loaded: up to 15 bytes on either side of
+// them.
+template <class Body, class Index>
+GPUSLICE_INLINE bool readable(const Span<Index>& span, const char* source) {
+  if (Body::kRead == 0) return true;
+  const char* first = Body::first(source);
+  const unsigned offset = offset_of(first);
+  // Unsigned: an address below span.low wraps to a huge number, so one comparison rejects both sides.
+  const Index begin = static_cast<Index>(first - offset - span.low);
+  return begin <= span.bytes && begin + (Body::kRead + (offset != 0)) * kVectorBytes <= span.bytes;
+}
+
+template <class Body>
+GPUSLICE_INLINE void store(const Body& body, char* target, const typename Body::Registers& registers) {
+  for (int i = 0; i < Body::kWritten; ++i) store128cs(body.place(target, i), registers.vector[i]);
+}
+
+template <class Body>
+GPUSLICE_INLINE bool storable(const Body& body, char* target) {
+  bool aligned = is_aligned(body.place(target, 0));
+  for (int i = 1; i < Body::kWritten; ++i) aligned = aligned && is_aligned(body.place(target, i));
+  return aligned;
+}
+
+// The items in vectors that were loaded from `offset` bytes before the first of them.
+template <class Body, int Vectors>
+GPUSLICE_INLINE typename Body::Registers taken(const Body& body, const Vector128 (&loaded)[Vectors], unsigned offset) {
+  Vector128 read[Body::kRead];
+#pragma unroll
+  for (int i = 0; i < Body::kRead; ++i) {
+    if constexpr (Vectors == Body::kRead)
+      read[i] = loaded[i];
+    else
+      read[i] = spliced(loaded[i], loaded[i + 1], offset);
+  }
+  return body.taken(read);
+}
+
+// Move a batch of one run. All its vectors are a multiple of 16 bytes apart, and so have one offset from an aligned
+// address. `low` is the aligned address.
+template <int Vectors, class Body>
+GPUSLICE_INLINE void move_batch(const Body& body, const char* low, unsigned offset, char* target) {
+  constexpr int kGroup = together(batch<Body>(), Vectors);
+  constexpr int kStep = kThreads * Body::kItems;
+#pragma unroll 1  // else the compiler would load the next group too, and spill registers
+  for (int at = 0; at < batch<Body>(); at += kGroup) {
+    Vector128 loaded[kGroup][Vectors];
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i)
+#pragma unroll
+      for (int j = 0; j < Vectors; ++j)
+        loaded[i][j] = load128_aligned(low + (at + i) * kStep * Body::kStride + j * kVectorBytes);
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i)
+      store(body, target + (at + i) * kStep * Body::kWidth, taken(body, loaded[i], offset));
+  }
+}
+
+// Move a batch of one run whose items are gathered.
+template <class Body, class Stride>
+GPUSLICE_INLINE void gather_batch(const Body& body, const char* source, Stride stride, char* target) {
+  constexpr int kStep = kThreads * Body::kItems;
+  typename Body::Registers registers[batch<Body>()];
+#pragma unroll
+  for (int i = 0; i < batch<Body>(); ++i)
+    registers[i] = {{gather<Body::kWidth>(source + static_cast<Stride>(i * kStep) * stride, stride)}};
+#pragma unroll
+  for (int i = 0; i < batch<Body>(); ++i) store(body, target + i * kStep * Body::kWidth, registers[i]);
+}
+
+// Load a vector's worth of items from each place that is wanted, a bit of `wanted` for each; at most `Most` vectors
+// together. What is not loaded is set, since else its registers would count as in use from the loop's last round on.
+template <int Most, class Body, class Index, int Count, class Stride>
+GPUSLICE_INLINE void load_each(const Body& body, const char* source, const Place<Index> (&place)[Count],
+                               unsigned wanted, Stride stride, typename Body::Registers (&registers)[Count]) {
+  if constexpr (Body::kRead == 0) {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+      registers[i] = {};
+      if (wanted >> i & 1) registers[i] = {{gather<Body::kWidth>(source + place[i].source, stride)}};
+    }
+  } else {
+    constexpr int kVectors = Body::kRead + 1, kGroup = together(Count, kVectors, Most);
+#pragma unroll
+    for (int at = 0; at < Count; at += kGroup) {
+      Vector128 loaded[kGroup][kVectors] = {};
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) {
+        const char* first = Body::first(source + place[at + i].source);
+        const unsigned offset = offset_of(first);
+#pragma unroll
+        for (int j = 0; j < kVectors; ++j)
+          if ((wanted >> (at + i) & 1) && (j < Body::kRead || offset))
+            loaded[i][j] = load128_aligned(first - offset + j * kVectorBytes);
+      }
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i)
+        registers[at + i] = taken(body, loaded[i], offset_of(Body::first(source + place[at + i].source)));
+    }
+  }
+}
+
+}  // namespace GPUSLICE_SET
+}  // namespace gpuslice
