@@ -17,9 +17,11 @@ constexpr int kThreads = GPUSLICE_THREADS;
 #else
 constexpr int kThreads = kCudaThreads;
 #endif
-constexpr int kBatchVectors = 4;  // that a thread stores
-constexpr int kLoaded = 8;        // that it holds as they were loaded: half of its registers
-constexpr int kLoadedApart = 4;   // and if each has a place of its own
+// Vectors that a thread stores in a batch, that it holds as they were loaded (half of its registers), and that it loads
+// while it holds the vectors of a batch.
+constexpr int kBatchVectors = 4;
+constexpr int kLoaded = 8;
+constexpr int kLoadedMore = 4;
 
 // Vectors' worth of items that a thread takes at once. Bodies of several vectors take fewer, because a thread does not
 // have more registers.
@@ -41,7 +43,7 @@ constexpr GPUSLICE_INLINE Index step() {
   return Index(kThreads) * Body::kItems;
 }
 
-// And how many if each has a place of its own, which takes registers too.
+// How many vectors' worth of items are taken at once if each has a place of its own, which takes registers too.
 template <class Body, class Index>
 constexpr GPUSLICE_INLINE int apart() {
   const int most = together(batch<Body>(), Body::kRead + 1);
@@ -144,7 +146,7 @@ GPUSLICE_INLINE void gather_batch(const Body& body, const char* source, Stride s
 }
 
 // Load a vector's worth of items from each place that is wanted, a bit of `wanted` for each; at most `Most` vectors
-// together. What is not loaded is set, since else its registers would count as in use from the loop's last round on.
+// together. Registers that are not loaded are set: else the compiler would keep their old values in them until here.
 template <int Most, class Body, class Index, int Count, class Stride>
 GPUSLICE_INLINE void load_each(const Body& body, const char* source, const Place<Index> (&place)[Count],
                                unsigned wanted, Stride stride, typename Body::Registers (&registers)[Count]) {

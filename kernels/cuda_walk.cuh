@@ -1,9 +1,9 @@
 // How the threads of a CUDA block share the items of a tile, for the kernels whose bodies are Rows, Planes, Rearranged.
 //
 // A thread takes a few vectors that lie a block's width apart, so that neighbouring threads touch neighbouring bytes.
-// It loads all of them before it stores the first, which keeps that many loads in flight. If they lie in one run, their
-// place is found once. A vector of a contiguous target that ends one run and begins the next is spliced from two.
-// Everything else moves item by item.
+// It loads all of them before it uses the first, see cuda_batch.cuh. If they lie in one run, their place is found once;
+// else the places of several are found together. A vector of a contiguous target that ends one run and begins the next
+// is spliced from two. Everything else moves item by item.
 // Limits: no shared memory and no barrier, so threads may leave early.
 // Launch shape: 1-D blocks of kThreads threads, one per tile.
 #pragma once
@@ -82,7 +82,7 @@ GPUSLICE_INLINE unsigned splice_runs(const Body& body, const Span<Index>& span, 
   for (int i = 0; i < Count; ++i)
     if (across >> i & 1 && readable<Body>(span, tile.source + place[i].source)) wanted |= 1u << i;
   typename Body::Registers next[Count];
-  load_each<kLoadedApart>(body, tile.source, place, wanted, stride, next);
+  load_each<kLoadedMore>(body, tile.source, place, wanted, stride, next);
 #pragma unroll
   for (int i = 0; i < Count; ++i)
     if (wanted >> i & 1)

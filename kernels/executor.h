@@ -2,12 +2,10 @@
 //
 // Both executors provide the same names:
 //   Vector128                      16 bytes in registers
-//   load128(source)                from any address
-//   gather<Width>(source, stride)  a vector of items that lie `stride` bytes apart
 //   permute<Map>(in, out)          vectors made of the bytes of other vectors; see permute.cuh
 //   copy_item<Width>(target, source)
 //   TileShape<Width>, move_tile<Width>(...)  what tiles.cuh needs
-// Stores are named by their cache hint, and only the executor's own code stores: a kernel says where vectors go.
+// Only the executor's own code loads and stores: a kernel says which vectors to read, and where those that it makes go.
 #pragma once
 
 #include "config.h"

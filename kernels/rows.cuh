@@ -30,7 +30,7 @@ struct Rows {
     Vector128 vector[kWritten];
   };
 
-  // The lowest byte that load() reads for the items from `source` on. Going backward it lies before the first item.
+  // The lowest byte that is read for the items from `source` on. Going backward it lies before the first item.
   static GPUSLICE_INLINE const char* first(const char* source) {
     return Step >= 0 ? source : source + Width - kRead * kVectorBytes;
   }

@@ -27,8 +27,8 @@ constexpr int kCudaThreads = 256;  // of a block
 constexpr int kWidths[] = {1, 2, 4, 8, 16};
 constexpr int kHostTileUnits[] = {64, 64, 64, 32, 16};
 constexpr int kHostTileRuns[] = {256, 128, 64, 64, 64};
-constexpr int kCudaTileUnits[] = {128, 64, 32, 32, 32};
-constexpr int kCudaTileRuns[] = {128, 64, 32, 32, 32};
+constexpr int kCudaTileUnits[] = {128, 64, 64, 32, 32};
+constexpr int kCudaTileRuns[] = {128, 128, 64, 64, 32};
 
 enum Kind { kRows, kPlanes, kRearranged, kTiles };
 

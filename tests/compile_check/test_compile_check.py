@@ -61,14 +61,29 @@ BEHIND = "\n".join(f"LDG.E.128.CONSTANT R{20 + 4 * i},desc[UR4][R2.64+{hex(0x100
     ("read", "text", "aligned", "misaligned"),
     [
         (1, f"{ALIGNED}\nSTG.E.EF.128 [R40],R4\nEXIT", 64, 0),
-        (1, "LDG.E.128.CONSTANT R4,[R2]\nPRMT R4,R4,0x1,R5\nLDG.E.128.CONSTANT R8,[R2+0x1000]\nEXIT", 16, 0),  # waits in between
+        (
+            1,
+            "LDG.E.128.CONSTANT R4,[R2]\nPRMT R4,R4,0x1,R5\nLDG.E.128.CONSTANT R8,[R2+0x1000]\nEXIT",
+            16,
+            0,
+        ),  # waits in between
         (1, "LDG.E.128.CONSTANT R4,[R2]\nIADD3 R9,R9,0x1,RZ\nLDG.E.128.CONSTANT R12,[R2+0x1000]\nEXIT", 32, 0),
         (1, "LDG.E.128.CONSTANT R4,[R2]\nSTG.E.EF.128 [R40],R20\nLDG.E.128.CONSTANT R12,[R2+0x1000]\nEXIT", 16, 0),
         (1, f"{ALIGNED}\n{BEHIND}\nEXIT", 0, 64),
-        (1, "LDG.E.128.CONSTANT R4,[R2]\nIADD3 R2,R2,R9,RZ\nLDG.E.128.CONSTANT R8,[R2+0x10]\nEXIT", 32, 0),  # another base
+        (
+            1,
+            "LDG.E.128.CONSTANT R4,[R2]\nIADD3 R2,R2,R9,RZ\nLDG.E.128.CONSTANT R8,[R2+0x10]\nEXIT",
+            32,
+            0,
+        ),  # another base
         (1, f"@P0 BRA 5\n{ALIGNED}\nLDG.E.128.CONSTANT R36,[R2.64+0x8000]\nEXIT", 80, 0),
         (1, f"{ALIGNED}\n@P0 BRA 7\nLDG.E.128.CONSTANT R36,[R2.64+0x8000]\nEXIT\nEXIT", 80, 0),
-        (2, "LDG.E.128.CONSTANT R4,[R2]\nLDG.E.128.CONSTANT R8,[R2+0x10]\n@P0 LDG.E.128.CONSTANT R12,[R2+0x20]\nEXIT", 32, 32),
+        (
+            2,
+            "LDG.E.128.CONSTANT R4,[R2]\nLDG.E.128.CONSTANT R8,[R2+0x10]\n@P0 LDG.E.128.CONSTANT R12,[R2+0x20]\nEXIT",
+            32,
+            32,
+        ),
         (
             3,
             "LDG.E.128.CONSTANT R4,[R2]\nLDG.E.128.CONSTANT R8,[R2+0x10]\nLDG.E.128.CONSTANT R12,[R2+0x20]\n@P0 LDG.E.128.CONSTANT R16,[R20]\nEXIT",

@@ -21,7 +21,7 @@ MUTANTS = {
         "cuda_walk.cuh", ["rows"], lambda text: wrap_last_argument(text, "splice_runs", "spliced", "({}) / 2")
     ),
     "a vector of a whole tile is stored in another's place": (
-        "cuda_tiles.cuh", ["tiles"], lambda text: wrap_last_argument(text, "scatter_each", "scatter<Width>", "vector[0]")
+        "cuda_tiles.cuh", ["tiles"], lambda text: set_value(text, "copy_each", "(threadIdx.x + i * kThreads))", "vector[0]")
     ),
     "the barrier is missing": ("cuda_tiles.cuh", ["tiles"], lambda text: set_body(text, "barrier", "")),
 }  # fmt: skip
