@@ -31,6 +31,8 @@ class ByNumPy:
 
     __slots__ = ("_first", "_indices", "shapes")
 
+    shapes: list[tuple[int, ...]]
+
     def __init__(self, regions: abc.Sequence[Region]) -> None:
         self.shapes = [region.shape for region in regions]
         self._indices = tuple(map(new_index_of, regions))
@@ -58,6 +60,8 @@ class ByKernels:
     """Regions that kernels copy, with the same methods as `ByNumPy`."""
 
     __slots__ = ("_dtype", "_executor", "_geometry", "_offsets", "_planned", "_regions", "shapes")
+
+    shapes: list[tuple[int, ...]]
 
     def __init__(
         self, executor: KernelExecutor, strides: tuple[int, ...], dtype: DType, regions: abc.Sequence[Region]

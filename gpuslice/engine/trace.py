@@ -19,7 +19,7 @@ class Launch:
     vector_bytes, grid : int or None
         Bytes of a vector, the widest access of a kernel, and number of blocks; None for "numpy" and "generic".
     bytes_read, bytes_written : int
-        Each item counted once, times its size in bytes.
+        The bytes of all copied items. An item that is read several times counts once.
     """
 
     executor: str

@@ -98,7 +98,7 @@ def new_index_of(region: Region) -> tuple[slice | EllipsisType, ...]:
 
 
 # For repeated calls. For many views it takes longer to keep an index than to make it.
-index_of = bounded_cache(2)(new_index_of)
+index_of: abc.Callable[[Region], tuple[slice | EllipsisType, ...]] = bounded_cache(2)(new_index_of)
 
 
 def _axis_slice(first: int, step: int, count: int) -> slice:
