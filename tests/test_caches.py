@@ -57,6 +57,9 @@ def test_many_large_splits_keep_little():
     outs = np.empty((2000, 40), np.float32)
     for n in range(1000, 1020):
         gs.contiguous([np.ones(40, np.float32)[::-1]] * n, out=list(outs[:n]))
+    large = np.zeros((300, 400, 400), np.int8)
+    for n in range(200, 220):
+        gs.split(large[:n], num_outputs=n)
     assert 0 < kept_bytes() <= LIMIT
 
 

@@ -12,7 +12,7 @@ from operator import mul
 from gpuslice.engine.consecutive import Consecutive
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.plan import VECTOR_BYTES
-from gpuslice.engine.views import View, index_of, new_index_of
+from gpuslice.engine.views import View, index_of
 from gpuslice.libraries import NUMPY, Array
 
 
@@ -151,12 +151,11 @@ def small_numpy_parts(value: Joined) -> abc.Sequence[Array] | None:
 
 def _numpy_arrays(views: abc.Sequence[Lazy]) -> list[Array] | None:
     """Return views as arrays; None if one is not NumPy's."""
-    index = index_of if len(views) <= _MOST_SEEN else new_index_of
     arrays = []
     for view in views:
         if type(view) is not View or view.library is not NUMPY:
             return None
-        arrays.append(view.array if view.is_whole else view.array[index(view.region)])
+        arrays.append(view.array if view.is_whole else view.array[index_of(view.region)])
     return arrays
 
 

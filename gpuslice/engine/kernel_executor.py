@@ -60,7 +60,7 @@ class KernelExecutor(ABC):
     fallback: tuple[str, str]
 
     def __init__(self) -> None:
-        self._plans = bounded_cache(12)(self._plan)
+        self._plans = bounded_cache(16)(self._plan)
 
     @abstractmethod
     def pack(self, launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> list[PackedLaunch]:
@@ -187,7 +187,6 @@ def _moves_bits(source: View, target: View) -> bool:
     return (dtype is written or dtype == written) and not dtype.hasobject and dtype.itemsize > 0
 
 
-@bounded_cache(4)
 def byte_offset_and_strides(region: Region, strides: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     """Return the bytes from an array's first item to a region's first item, and the region's byte strides."""
     offset = sum(first * stride for first, stride in zip(region.first, strides, strict=True))

@@ -13,7 +13,7 @@ from gpuslice.engine.host import HOST_EXECUTOR
 from gpuslice.engine.joined import Lazy
 from gpuslice.engine.kernel_executor import KernelExecutor, Plan, byte_offset_and_strides
 from gpuslice.engine.plan import VECTOR_BYTES
-from gpuslice.engine.views import View, new_index_of
+from gpuslice.engine.views import View, index_of
 from gpuslice.libraries import Array
 from gpuslice.rules import Region
 
@@ -35,7 +35,7 @@ class ByNumPy:
 
     def __init__(self, regions: abc.Sequence[Region]) -> None:
         self.shapes = [region.shape for region in regions]
-        self._indices = tuple(map(new_index_of, regions))
+        self._indices = tuple(map(index_of, regions))
         self._first = self._indices[0]
 
     def fresh(self, array: Array, *, one_block: bool = False) -> list[Array]:

@@ -5,7 +5,6 @@ from types import EllipsisType, ModuleType
 
 import numpy as np
 
-from gpuslice.caches import bounded_cache
 from gpuslice.dtypes import DType
 from gpuslice.libraries import NUMPY, Array, Library, device_of, library_of, plain_array
 from gpuslice.rules import Region, compose, whole
@@ -89,16 +88,12 @@ class View:
         return ((self, View(target, whole(self.region.shape), self.library)),)
 
 
-def new_index_of(region: Region) -> tuple[slice | EllipsisType, ...]:
+def index_of(region: Region) -> tuple[slice | EllipsisType, ...]:
     """Return the index that takes a region from an array: one slice per axis, in the range array-api-strict accepts.
 
     The Ellipsis keeps 0-d results arrays. Without it NumPy returns a scalar, and for an object array the object itself.
     """
     return (*map(_axis_slice, region.first, region.step, region.shape), ...)
-
-
-# For repeated calls. For many views it takes longer to keep an index than to make it.
-index_of: abc.Callable[[Region], tuple[slice | EllipsisType, ...]] = bounded_cache(2)(new_index_of)
 
 
 def _axis_slice(first: int, step: int, count: int) -> slice:

@@ -4,16 +4,12 @@ from collections import abc
 
 from gpuslice import rules
 from gpuslice.arguments import Ints, integer, integers
-from gpuslice.caches import bounded_cache
 from gpuslice.engine import Consecutive, Joined, Lazy, View, check_parts_fit, dense, indexed
 from gpuslice.libraries import Array
 from gpuslice.sequence import Item
 
 # No library has arrays with more axes: NumPy's limit is 64. The rules compare with the rank.
 _MOST_AXES = 1000
-# Slices and splits of arrays of one shape are often repeated.
-_slice_region = bounded_cache(4)(rules.slice_region)
-_split_regions = bounded_cache(4)(rules.split_regions)
 _FEW_PARTS = 16
 
 
@@ -53,7 +49,7 @@ def slice_10(
         None if steps is None else integers(steps, "steps", _MOST_AXES),
     )
     tensor = as_lazy(data)
-    return [_part(tensor, _slice_region(tensor.shape, *bounds))]
+    return [_part(tensor, rules.slice_region(tensor.shape, *bounds))]
 
 
 def split_1(
@@ -115,13 +111,9 @@ def parts(tensor: Lazy, axis: int, sizes: abc.Sequence[int], *, keep_axis: bool 
         There are more parts than this machine can hold.
     """
     check_parts_fit(len(sizes), len(tensor.shape))
-    if len(sizes) <= _FEW_PARTS:
-        regions = _split_regions(tensor.shape, axis, tuple(sizes))
-    elif isinstance(tensor, View):
+    if len(sizes) > _FEW_PARTS and isinstance(tensor, View):
         return Consecutive(tensor, axis, sizes, keep_axis=keep_axis)
-    else:
-        regions = rules.split_regions(tensor.shape, axis, sizes)
-    items = [_part(tensor, region) for region in regions]
+    items = [_part(tensor, region) for region in rules.split_regions(tensor.shape, axis, sizes)]
     return items if keep_axis else [_without_axis(item, axis) for item in items]
 
 
