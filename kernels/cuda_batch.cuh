@@ -21,7 +21,7 @@ constexpr int kThreads = kCudaThreads;
 // while it holds the vectors of a batch.
 constexpr int kBatchVectors = 4;
 constexpr int kLoaded = 8;
-constexpr int kLoadedMore = 4;
+constexpr int kLoadedMore = 2;
 
 // Vectors' worth of items that a thread takes at once. Bodies of several vectors take fewer, because a thread does not
 // have more registers.
@@ -46,8 +46,8 @@ constexpr GPUSLICE_INLINE Index step() {
 // How many vectors' worth of items are taken at once if each has a place of its own, which takes registers too.
 template <class Body, class Index>
 constexpr GPUSLICE_INLINE int apart() {
-  const int most = together(batch<Body>(), Body::kRead + 1);
-  return most > 2 && sizeof(Index) > 4 ? 2 : most;
+  const int gathered = Body::kItems > 1 ? 4 : 2;  // an item takes a register until it is in its vector
+  return together(batch<Body>(), Body::kRead ? Body::kRead + 1 : gathered, sizeof(Index) > 4 ? 6 : kLoaded);
 }
 
 // The bytes that a part's view spans. Its source is one array, so that the bytes between its runs may be read too, but

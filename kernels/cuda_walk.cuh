@@ -74,8 +74,7 @@ GPUSLICE_INLINE unsigned splice_runs(const Body& body, const Span<Index>& span, 
   Index begin[Count];
   Place<Index> place[Count];
 #pragma unroll
-  for (int i = 0; i < Count; ++i)
-    begin[i] = across >> i & 1 ? at + i * step<Body, Index>() + (rooms >> 4 * i & 15) : tile.end - 1;
+  for (int i = 0; i < Count; ++i) begin[i] = across >> i & 1 ? at + i * step<Body, Index>() + (rooms >> 4 * i & 15) : 0;
   find_places(header, tile, begin, Body::kWidth, place);
   unsigned wanted = 0;
 #pragma unroll

@@ -95,7 +95,7 @@ def least_in_flight(kind: str, width: int, variant: int) -> tuple[int, int]:
         return 64, 0
     if kind == "rows" and variant == 0:
         return 32 if width == 1 else 64, 0
-    vectors = 4 if kind == "rows" else 4 // abs(variant) * abs(variant)  # whole pixels
+    vectors = 3 if abs(variant) == 3 else 4
     return vectors * VECTOR, vectors * VECTOR
 
 

@@ -66,8 +66,8 @@ class Path:
 def in_flight(code: Sequence[Instruction], read: int) -> tuple[int, int]:
     """Return how many bytes of a long run are under way, if its source is aligned to vectors and if it is not.
 
-    The vectors of a long run are loaded from one register, or few, and constants. Those of short runs are loaded from a
-    register each, so phases with the fewest registers count, and those that leave out loads only if there are no others.
+    The vectors of a long run are loaded from one register, or two, and constants. Those of short runs are loaded from a
+    register each, so such phases count only if there are no others.
 
     Parameters
     ----------
@@ -77,19 +77,28 @@ def in_flight(code: Sequence[Instruction], read: int) -> tuple[int, int]:
         Vectors that it reads for one or more that it writes; 0 if it has no long runs, so that all phases count. A source
         that is not aligned has one more, whose bytes do not count: neighbouring threads load them too.
     """
-    found: dict[bool, list[tuple[bool, int, int]]] = {False: [(False, -VECTOR, 0)], True: [(False, -VECTOR, 0)]}
+    found: dict[bool, list[tuple[int, int]]] = {False: [(-VECTOR, 0)], True: [(-VECTOR, 0)]}
     for path in _phases(code, "LDG.E.128.CONSTANT" if read else "LDG"):
-        misaligned, registers = path.is_misaligned(read), len({load.base for load in path.loads})
+        misaligned, registers = path.is_misaligned(read), max(2, len({load.base for load in path.loads}))
         count = path.bytes() * read // (read + 1) if misaligned else path.bytes()
-        found[misaligned].append((path.guarded is not False, -registers, count) if read else (True, 0, count))
+        found[misaligned].append((-registers if read else 0, count))
     return max(found[False])[-1], max(found[True])[-1]
 
 
 def _phases(code: Sequence[Instruction], opcode: str) -> Iterator[Path]:
-    """Yield the ends of all phases that begin with such a load. A load in the middle of one begins no other."""
+    """Yield the ends of all phases that begin with such a load.
+
+    A load in the middle of one begins no other, unless the phase can be without what comes before the load.
+    """
     starts = [start for start, instruction in enumerate(code) if instruction.opcode.startswith(opcode)]
     ends = {start: list(_ends(code, start)) for start in starts}
-    inside = {load.number for paths in ends.values() for path in paths for load in path.loads[1:]}
+    inside = {
+        load.number
+        for start, paths in ends.items()
+        for path in paths
+        for load in path.loads[1:]
+        if code[start].predicate in ("", code[load.number].predicate)
+    }
     for start in ends.keys() - inside:
         yield from ends[start]
 

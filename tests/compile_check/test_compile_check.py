@@ -56,6 +56,9 @@ def code(text):
 ALIGNED = "\n".join(f"LDG.E.128.CONSTANT R{4 + 4 * i},desc[UR4][R2.64+{hex(0x1000 * i)}]" for i in range(4))
 BEHIND = "\n".join(f"LDG.E.128.CONSTANT R{20 + 4 * i},desc[UR4][R2.64+{hex(0x1000 * i + 16)}]" for i in range(4))
 
+APART = "\n".join(f"LDG.E.128.CONSTANT R{4 * i},[R{4 * i + 20}]" for i in (1, 2, 3))
+PIXELS = "\n".join(f"@P0 LDG.E.128.CONSTANT R{4 + 4 * i},[R2+{hex(16 * i)}]" for i in range(3))
+
 
 @pytest.mark.parametrize(
     ("read", "text", "aligned", "misaligned"),
@@ -90,9 +93,12 @@ BEHIND = "\n".join(f"LDG.E.128.CONSTANT R{20 + 4 * i},desc[UR4][R2.64+{hex(0x100
             48,
             48,
         ),
-        # What is loaded from fewer registers counts.
-        (1, "LDG.E.128.CONSTANT R4,[R2]\nEXIT\nLDG.E.128.CONSTANT R4,[R2]\nLDG.E.128.CONSTANT R8,[R20]\nEXIT", 16, 0),
-        (0, "LDG.E.128.CONSTANT R4,[R2]\nEXIT\nLDG.E.128.CONSTANT R4,[R2]\nLDG.E.128.CONSTANT R8,[R20]\nEXIT", 32, 0),
+        # What is loaded from one register or two counts.
+        (1, f"LDG.E.128.CONSTANT R4,[R2]\nEXIT\n{APART}\nEXIT", 16, 0),
+        (0, f"LDG.E.128.CONSTANT R4,[R2]\nEXIT\n{APART}\nEXIT", 48, 0),
+        (1, f"{APART}\nEXIT", 48, 0),
+        # A phase can begin with a load that is left out.
+        (3, f"@P1 LDG.E.128.CONSTANT R16,[R20]\n{PIXELS}\n@P0 STG.E.EF.128 [R40],R4\nEXIT", 48, 48),
         (0, "LDG.E.U8 R4,[R2]\nLDG.E.U8 R5,[R6]\nEXIT", 2, 0),
         (1, "LDG.E.128 R4,[R2]\nEXIT\n@P0 LDG.E.128.CONSTANT R4,[R2]\nEXIT", 16, 0),  # a load of an item
         (1, "STG.E.128 [R2],R4\nEXIT", 0, 0),
@@ -106,7 +112,7 @@ def test_the_bytes_in_flight(read, text, aligned, misaligned):
     ("kernel", "least"),
     [
         (("rows", 1, -1), (64, 64)),
-        (("rows", 2, 3), (64, 64)),
+        (("rows", 2, 3), (48, 48)),
         (("rows", 1, 0), (32, 0)),
         (("planes", 1, 2), (64, 64)),
         (("rearranged", 4, -3), (48, 48)),
