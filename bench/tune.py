@@ -4,11 +4,13 @@ import argparse
 import timeit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import gpuslice as gs
+from bench.machine import machine
 from gpuslice.engine import choice
 
 # Views of an array of about so many bytes. The kinds differ in their runs and in how many views there are.
@@ -32,28 +34,44 @@ SIZES = [1 << power for power in range(12, 23)]
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--case", action="append", help="only cases whose name has this; may be repeated")
+    parser.add_argument("--output", metavar="FILE", help="a Markdown file for the table, too")
     parser.add_argument("--repeats", type=int, default=60, help="how often each is timed; the least time counts")
 
 
 def main(given: argparse.Namespace) -> None:
     """Print a row per case and size: microseconds by NumPy and by the kernels, what is chosen, and what that costs."""
-    print(f"{choice.COSTS}\n")
-    print(f"{'case':18}{'bytes':>9}{'NumPy':>10}{'kernels':>10}  {'chosen':9}{'of the best':>11}")
-    worst = 0.0
+    facts = machine()
+    lines = [
+        "# The choice between NumPy and the kernels\n",
+        f"{facts['date']}, {facts['processor']}, Python {facts['python']}, NumPy {np.__version__}, one thread.",
+        "Microseconds, the outputs given.",
+        f"\n```text\n{choice.COSTS}\n",
+        f"{'case':18}{'bytes':>9}{'NumPy':>10}{'kernels':>10}  {'chosen':9}{'of the best':>11}",
+    ]
+    print("\n".join(lines))
+    worst = 1.0
     for name, make in CASES.items():
         if given.case and not any(text in name for text in given.case):
             continue
         for size in SIZES:
-            views = make(size)
-            by_numpy, by_kernels = (_microseconds(views, faster, given.repeats) for faster in (True, False))
-            chosen = choice.numpy_is_faster(views[0].itemsize, [(v.shape, v.strides) for v in views], len(views))
-            taken, best = by_numpy if chosen else by_kernels, min(by_numpy, by_kernels)
-            # A microsecond more is not counted: it is within the noise of small calls.
-            ratio = max(1.0, (taken - 1) / best)
+            line, ratio = _row(name, size, make(size), given.repeats)
             worst = max(worst, ratio)
-            times = f"{by_numpy:10.2f}{by_kernels:10.2f}"
-            print(f"{name:18}{size:9}{times}  {'NumPy' if chosen else 'kernels':9}{ratio:11.2f}", flush=True)
-    print(f"\nThe worst choice takes {worst:.2f} times the better one.")
+            lines.append(line)
+            print(line, flush=True)
+    lines.append(f"```\n\nThe worst choice takes {worst:.2f} times the better one.")
+    print(lines[-1])
+    if given.output:
+        Path(given.output).write_text("\n".join(lines) + "\n")
+
+
+def _row(name: str, size: int, views: list[Any], repeats: int) -> tuple[str, float]:
+    """Return a line of the table, and how many times as long as the better one the chosen one takes."""
+    by_numpy, by_kernels = (_microseconds(views, faster, repeats) for faster in (True, False))
+    chosen = choice.numpy_is_faster(views[0].itemsize, [(v.shape, v.strides) for v in views], len(views))
+    # A microsecond more is not counted: it is within the noise of small calls.
+    ratio = max(1.0, ((by_numpy if chosen else by_kernels) - 1) / min(by_numpy, by_kernels))
+    times = f"{by_numpy:10.2f}{by_kernels:10.2f}"
+    return f"{name:18}{size:9}{times}  {'NumPy' if chosen else 'kernels':9}{ratio:11.2f}", ratio
 
 
 def _microseconds(views: list[Any], numpy_is_faster: bool, repeats: int) -> float:

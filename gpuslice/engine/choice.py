@@ -32,8 +32,9 @@ class Costs:
         Each byte of a run.
     numpy_item, kernel_item : float
         Each item that is not in a run.
-    numpy_far_item, kernel_far_byte : float
-        Each item, and each byte, of an axis with an item in every cache line, if the lines do not stay in the cache.
+    numpy_far_item, numpy_lost_item, kernel_far_byte : float
+        Each item, and each byte, of an axis with an item in every cache line, if the lines do not stay in the first
+        cache. The second number is for those that do not stay in any.
     """
 
     numpy_part: float = 500
@@ -41,8 +42,9 @@ class Costs:
     numpy_byte: float = 0.021
     numpy_item: float = 0.33
     numpy_far_item: float = 1.3
+    numpy_lost_item: float = 3
     kernel_call: float = 7000
-    kernel_part: float = 800
+    kernel_part: float = 1050
     kernel_run: float = 4
     kernel_byte: float = 0.026
     kernel_item: float = 0.25
@@ -57,7 +59,7 @@ _MOST_SEEN = 8
 # Kernels rearrange items in registers that are up to so far apart: small ones, and those that only go backward.
 _STEPS_IN_REGISTERS = 4
 _LINE_BYTES = 64
-_CACHE_BYTES = 1 << 15
+_CACHE_BYTES, _CACHES_BYTES = 1 << 14, 1 << 21
 
 # Shape and byte strides.
 Layout = tuple[tuple[int, ...], tuple[int, ...]]
@@ -98,7 +100,8 @@ def _times(itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> t
         return size / run * COSTS.numpy_run + size * COSTS.numpy_byte, size / run * short + size * COSTS.kernel_byte
     step = abs(strides[-1])
     if step >= _LINE_BYTES > itemsize and shape[-1] * _LINE_BYTES >= _CACHE_BYTES:
-        return items * COSTS.numpy_far_item, size * COSTS.kernel_far_byte
+        far_item = COSTS.numpy_far_item if size < _CACHES_BYTES else COSTS.numpy_lost_item
+        return items * far_item, size * COSTS.kernel_far_byte
     gathered = step > itemsize * (_STEPS_IN_REGISTERS if itemsize <= 2 else 1)
     by_numpy = items * COSTS.numpy_item + items / shape[-1] * COSTS.numpy_run
     return by_numpy, items * COSTS.kernel_item if gathered else size * COSTS.kernel_byte
