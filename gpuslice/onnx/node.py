@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+import numpy as np
 from google.protobuf.message import DecodeError, EncodeError, Message
 from onnx import AttributeProto, NodeProto
 
@@ -125,7 +126,7 @@ def check_node(node: object) -> None:
 def check_opset(node: NodeProto, opset: object) -> int:
     """Return an opset as a Python int; raise ValueError if it is not an int of at least 1."""
     try:
-        number = 0 if isinstance(opset, bool) else operator.index(opset)  # type: ignore[arg-type]
+        number = 0 if isinstance(opset, (bool, np.bool)) else operator.index(opset)  # type: ignore[arg-type]
     except TypeError:
         number = 0
     if number < 1:
