@@ -32,7 +32,7 @@ class BoundedCache:
 
     def keep(self, arguments: tuple[Any, ...], result: Any) -> None:
         size = _size_of((arguments, result))
-        if size > self._limit // _LARGEST_SHARE:
+        if arguments in self.results or size > self._limit // _LARGEST_SHARE:
             return
         # In this order, so that nothing is kept whose size is not counted.
         self._sizes.append((arguments, size))
@@ -79,7 +79,7 @@ def bounded_cache(megabytes: int) -> Callable[[Callable[..., R]], Callable[..., 
 
 
 def clear_caches() -> None:
-    """Drop the plans and regions that are kept for repeated calls. They take up to 64 MB.
+    """Drop the plans that are kept for repeated calls. They take up to 64 MB.
 
     Compiled CUDA kernels stay, since each takes up to a second to compile.
     """

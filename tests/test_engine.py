@@ -10,8 +10,9 @@ import pytest
 from helpers import assert_same, chain, compiled, items
 
 import gpuslice as gs
-from gpuslice.engine import host
+from gpuslice.engine import View, host, prepared_for
 from gpuslice.onnx import Graph
+from gpuslice.rules import slice_region
 
 pytestmark = pytest.mark.usefixtures("kernels_from_512_bytes")
 
@@ -179,3 +180,28 @@ def test_arrays_over_2_to_the_32():
     left, right = gs.split(x[: 2**32].reshape(2, 2**31), [2**31 - 7, 7], axis=1)
     assert (right == x[: 2**32].reshape(2, 2**31)[:, -7:]).all()
     assert (left[1, :100] == x[2**31 : 2**31 + 100]).all()
+
+
+@compiled
+def test_every_kernel_of_a_known_call_comes_before_the_first_copy(kernels_for_all, monkeypatch):
+    x = items(64, 128)
+    view = View.of(x)
+    views = [view.part(slice_region(x.shape, [-1], [-999], [1], [step])) for step in (-1, -2)]
+    prepared = prepared_for(x, views)
+    outs = [np.zeros(part.shape, np.uint8) for part in views]
+    asked = []
+
+    def kernel(packed):
+        asked.append(packed.launch.name)
+        if len(asked) == 2:
+            raise RuntimeError("does not compile")
+        return packed.kernel_number
+
+    monkeypatch.setattr(host.HOST_EXECUTOR, "kernel", kernel)
+    with pytest.raises(RuntimeError, match="does not compile"):
+        prepared.into(x, outs)
+    assert asked == ["rows<1, -1>", "rows<1, -2>"]
+    assert not any(out.any() for out in outs)
+    monkeypatch.undo()
+    for result, expected in zip(prepared.fresh(x), (x[:, R], x[:, ::-2]), strict=True):
+        assert_same(result, expected.copy())

@@ -20,7 +20,7 @@ import numpy as np
 from gpuslice.dtypes import DType
 from gpuslice.engine import cuda_kernels
 from gpuslice.engine.cuda_kernels import Wanted, capability, compiled
-from gpuslice.engine.kernel_executor import BLOCK_ALIGNMENT, KernelExecutor, Pairs, Prepared, ReadyLaunch
+from gpuslice.engine.kernel_executor import BLOCK_ALIGNMENT, KernelExecutor, Pairs, ReadyLaunch, Work
 from gpuslice.engine.plan import CUDA_THREADS, CUDA_TUNING, LaunchPlan, PackedLaunch, Part, index_bits, pack
 from gpuslice.engine.prepared import EXECUTORS
 from gpuslice.engine.views import View
@@ -58,10 +58,6 @@ class CudaExecutor(KernelExecutor):
             with cupy.cuda.Device(device):
                 self.run(*work)
 
-    def address(self, array: Array) -> int:
-        """Return the address of an array's first item."""
-        return array.data.ptr  # type: ignore[no-any-return]
-
     def runs_on(self, array: Array) -> bool:
         """Return whether an array's device runs the kernels."""
         return _runs_kernels(array.device.id)
@@ -96,19 +92,20 @@ class CudaExecutor(KernelExecutor):
         planned: abc.Iterable[tuple[PackedLaunch, int]],
         sources: abc.Sequence[int],
         targets: abc.Sequence[int],
+        left: Pairs,
         array: Array,
     ) -> None:
-        """Launch what was planned on the device of an array, with the addresses of all parts."""
+        """Launch what was planned on the device of an array; without a copy if kernels are only collected."""
         if _device_count() > 1 and array.device.id != cupy.cuda.runtime.getDevice():
             with array.device:
-                self.run_planned(planned, sources, targets, array)
+                self.run_planned(planned, sources, targets, left, array)
         elif _collected.get() is None:
-            super().run_planned(planned, sources, targets, array)
+            super().run_planned(planned, sources, targets, left, array)
         else:
             for packed, _ in planned:
                 self.kernel(packed)
 
-    def prepare(self, pairs: Pairs) -> Prepared:
+    def prepare(self, pairs: Pairs) -> Work:
         """Return kernels and launches for pairs on the current device, and the pairs that kernels cannot move."""
         return super().prepare(pairs) if _runs_kernels(cupy.cuda.runtime.getDevice()) else ([], pairs)
 

@@ -9,7 +9,7 @@ from gpuslice.dtypes import DType
 from gpuslice.engine import generic, host_library
 from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, ReadyLaunch
 from gpuslice.engine.plan import HOST_64, HOST_TUNING, VECTOR_BYTES, LaunchPlan, PackedLaunch, Part, pack
-from gpuslice.libraries import Array, address_of_numpy
+from gpuslice.libraries import Array
 from gpuslice.overlap import are_apart, is_apart
 
 # Larger targets do not stay in the caches until they are read again, so stores bypass the caches.
@@ -38,10 +38,6 @@ class HostExecutor(KernelExecutor):
 
     name = "host"
     fallback: tuple[str, str] = ("numpy", "copyto")
-
-    def address(self, array: Array) -> int:
-        """Return the address of an array's first item."""
-        return address_of_numpy(array)
 
     def runs_on(self, array: Array) -> bool:
         """Return True: what kernels cannot do NumPy does."""

@@ -42,7 +42,8 @@ class ReadyLaunch(NamedTuple):
     size: int
 
 
-Prepared: TypeAlias = tuple[list[tuple[Any, ReadyLaunch]], Pairs]
+# Launches with their kernels, and the pairs that kernels cannot move.
+Work: TypeAlias = tuple[list[tuple[Any, ReadyLaunch]], Pairs]
 
 
 class KernelExecutor(ABC):
@@ -78,10 +79,6 @@ class KernelExecutor(ABC):
         """Launch a kernel."""
 
     @abstractmethod
-    def address(self, array: Array) -> int:
-        """Return the address of an array's first item."""
-
-    @abstractmethod
     def runs_on(self, array: Array) -> bool:
         """Return whether kernels can run where an array is."""
 
@@ -99,7 +96,7 @@ class KernelExecutor(ABC):
         """Copy each source view to its target view, which has the same shape."""
         self.run(*self.prepare(pairs))
 
-    def prepare(self, pairs: Pairs) -> Prepared:
+    def prepare(self, pairs: Pairs) -> Work:
         """Return kernels and launches for pairs in one memory, and the pairs that kernels cannot move.
 
         Nothing is copied yet: if a kernel does not compile, every target is as it was.
@@ -158,12 +155,13 @@ class KernelExecutor(ABC):
         planned: abc.Iterable[tuple[PackedLaunch, int]],
         sources: abc.Sequence[int],
         targets: abc.Sequence[int],
+        left: Pairs,
         array: Array,
     ) -> None:
-        """Launch what was planned where an array is, with the addresses of all parts."""
+        """Launch what was planned where an array is, with the addresses of all parts, and assign the pairs left."""
         ready = [ReadyLaunch(packed, packed.fill(sources, targets), moved) for packed, moved in planned]
-        for launch in ready:
-            self.launch(self.kernel(launch.packed), launch)
+        # As in `prepare`, every kernel comes before the first copy.
+        self.run([(self.kernel(launch.packed), launch) for launch in ready], left)
 
     def _plan(
         self, size: int, geometry: tuple[Geometry, ...], sources: tuple[int, ...], targets: tuple[int, ...]

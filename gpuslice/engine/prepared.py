@@ -14,7 +14,7 @@ from gpuslice.engine.joined import Lazy
 from gpuslice.engine.kernel_executor import KernelExecutor, Plan, byte_offset_and_strides
 from gpuslice.engine.plan import VECTOR_BYTES
 from gpuslice.engine.views import View, index_of
-from gpuslice.libraries import Array
+from gpuslice.libraries import Address, Array
 from gpuslice.rules import Region
 
 # Which executor copies arrays of exactly this type. CUDA's enters itself when it is first needed.
@@ -59,14 +59,20 @@ class ByNumPy:
 class ByKernels:
     """Regions that kernels copy, with the same methods as `ByNumPy`."""
 
-    __slots__ = ("_dtype", "_executor", "_geometry", "_offsets", "_planned", "_regions", "shapes")
+    __slots__ = ("_address", "_dtype", "_executor", "_geometry", "_offsets", "_planned", "_regions", "shapes")
 
     shapes: list[tuple[int, ...]]
 
     def __init__(
-        self, executor: KernelExecutor, strides: tuple[int, ...], dtype: DType, regions: abc.Sequence[Region]
+        self,
+        executor: KernelExecutor,
+        address: Address,
+        strides: tuple[int, ...],
+        dtype: DType,
+        regions: abc.Sequence[Region],
     ) -> None:
         self._executor = executor
+        self._address = address
         self._dtype = dtype
         self._regions = regions
         self.shapes = [region.shape for region in regions]
@@ -98,15 +104,13 @@ class ByKernels:
 
     def into(self, array: Array, targets: abc.Sequence[Array]) -> None:
         """Copy each region of an array into its target."""
-        executor = self._executor
-        base = executor.address(array)
-        addresses = list(map(executor.address, targets))
+        base = self._address(array)
+        addresses = list(map(self._address, targets))
         alignment = (base % VECTOR_BYTES, *[address % VECTOR_BYTES for address in addresses])
         planned, left = self._planned.get(alignment) or self._plan(alignment)
-        if left:
-            view = View.of(array)
-            executor.copy([(view.part(self._regions[i]), View.of(targets[i])) for i in left])
-        executor.run_planned(planned, [base + offset for offset in self._offsets], addresses, array)
+        unmoved = [(View.of(array).part(self._regions[i]), View.of(targets[i])) for i in left]
+        sources = [base + offset for offset in self._offsets]
+        self._executor.run_planned(planned, sources, addresses, unmoved, array)
 
     def _plan(self, alignment: tuple[int, ...]) -> Plan:
         sources = [alignment[0] + offset for offset in self._offsets]
@@ -129,23 +133,30 @@ def prepared_for(array: Array, values: abc.Sequence[Lazy]) -> Prepared | None:
     for value in values:
         if type(value) is not View or value.array is not array:
             return None
-    return _prepare(executor, array.strides, array.dtype, tuple([value.region for value in values]))  # type: ignore[union-attr]
+    regions = tuple([value.region for value in values])  # type: ignore[union-attr]
+    return _prepare(executor, values[0].library.address, array.strides, array.dtype, regions)
 
 
 @bounded_cache(6)
 def _prepare(
-    executor: KernelExecutor, strides: tuple[int, ...], dtype: DType, regions: tuple[Region, ...]
+    executor: KernelExecutor,
+    address: Address | None,
+    strides: tuple[int, ...],
+    dtype: DType,
+    regions: tuple[Region, ...],
 ) -> Prepared | None:
     if has_gaps(dtype):
         return None
-    if executor is not HOST_EXECUTOR:
-        return ByKernels(executor, strides, dtype, regions) if dtype.itemsize else None
-    if dtype.hasobject or not dtype.itemsize or host_library.LIBRARY is None:
-        return ByNumPy(regions)
-    layouts = [(region.shape, byte_offset_and_strides(region, strides)[1]) for region in regions]
-    if choice.numpy_is_faster(dtype.itemsize, layouts, len(layouts)):
-        return ByNumPy(regions)
-    return ByKernels(executor, strides, dtype, regions)
+    moves_bits = not dtype.hasobject and dtype.itemsize > 0
+    if executor is HOST_EXECUTOR:
+        if not moves_bits or host_library.LIBRARY is None:
+            return ByNumPy(regions)
+        layouts = [(region.shape, byte_offset_and_strides(region, strides)[1]) for region in regions]
+        if choice.numpy_is_faster(dtype.itemsize, layouts, len(layouts)):
+            return ByNumPy(regions)
+    if not moves_bits or address is None:
+        return None
+    return ByKernels(executor, address, strides, dtype, regions)
 
 
 def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

@@ -11,13 +11,12 @@ from gpuslice.engine import BLOCK_ABOVE, View
 from gpuslice.errors import prefixes_errors
 from gpuslice.lazy.slicing import slice_10, split_18
 from gpuslice.libraries import ArrayT
-from gpuslice.operators.known import KnownCalls, are_usual, is_usual, key_of, key_of_split
+from gpuslice.operators.known import KnownCalls, are_usual, key_of, key_of_split
 from gpuslice.sequence import Sequence, SequenceLike
 from gpuslice.versions import newest
 
 _slices = KnownCalls()
 _splits = KnownCalls()
-_copies = KnownCalls()
 
 
 def slice(
@@ -76,19 +75,9 @@ def slice(
     >>> gs.slice(np.arange(6), [-1], [-99], steps=[-2])
     array([5, 3, 1])
     """
-    key = key_of(data, starts, ends, axes, steps)
-    prepared = _slices.find(key)
-    if prepared is not None and copy is True:
-        try:
-            if out is None:
-                return prepared.fresh_one(data)  # type: ignore[no-any-return]
-            if is_usual(data, out, prepared.shapes[0]):
-                prepared.into_one(data, out)
-                return out
-        except MemoryError:  # the call in full says what was wanted
-            pass
-    array: ArrayT = _slice(data, starts, ends, axes, steps, copy, out, key)
-    return array
+    key = key_of(data, starts, ends, axes, steps) if copy is True else None
+    array: ArrayT | None = _slices.deliver_one(key, data, out)
+    return _slice(data, starts, ends, axes, steps, copy, out, key) if array is None else array
 
 
 @prefixes_errors(newest("DynamicSlice"))
@@ -182,9 +171,9 @@ def split(
     >>> gs.split(np.arange(5), num_outputs=2)
     (array([0, 1, 2]), array([3, 4]))
     """
-    key = key_of_split(input, split, axis, num_outputs)
+    key = key_of_split(input, split, axis, num_outputs) if copy is True else None
     prepared = _splits.find(key)
-    if prepared is not None and copy is True and (one_block is None or one_block is False):
+    if prepared is not None and (one_block is None or one_block is False):
         try:
             if out is None:
                 many = one_block is None and len(prepared.shapes) > BLOCK_ABOVE
@@ -273,18 +262,10 @@ def _split(
 
 
 def _contiguous_one(view: Any, out: Any) -> Any:
-    key = key_of_split(view, None, 0, None)  # there are no arguments
-    prepared = _copies.find(key)
-    if prepared is not None:
-        try:
-            if out is None:
-                return prepared.fresh_one(view)
-            if is_usual(view, out, prepared.shapes[0]):
-                prepared.into_one(view, out)
-                return out
-        except MemoryError:  # the call in full says what was wanted
-            pass
-    whole = View.of(view, "views")
-    array = deliver_one(whole, True, out)
-    _copies.learn(key, view, [whole])
+    key = key_of(view, (), (), None, None)  # a slice without bounds
+    array = _slices.deliver_one(key, view, out)
+    if array is None:
+        whole = View.of(view, "views")
+        array = deliver_one(whole, True, out)
+        _slices.learn(key, view, [whole])
     return array
