@@ -1,6 +1,6 @@
 // CUDA entry points, one template per kind of kernel, for NVRTC (C++17, sm_75 and newer).
 //
-// One thread's job: see cuda_walk.cuh (rows, planes, rearranged) and cuda_tiles.cuh (tiles).
+// One thread's job: see cuda_walk.cuh (rows, planes, interleaved, rearranged) and cuda_tiles.cuh (tiles).
 // Limits: kernels of the list in shared.h only. Index is unsigned for launches whose views span less than 2 GiB, else
 // unsigned long long. Capacity is the number of parts that the tables hold.
 // Launch shape: 1-D grids of as many blocks as the launch has tiles, kThreads threads each, no dynamic shared memory.
@@ -36,6 +36,15 @@ __global__ void __launch_bounds__(kThreads, kBlocks) planes(const __grid_constan
   constexpr bool kBackward = Channels < 0;
   constexpr int kChannels = kBackward ? -Channels : Channels;
   walk(Planes<Index, Width, kChannels, kBackward>(p.target), p.header,
+       tile_of(p.header, p, static_cast<Index>(blockIdx.x)));
+}
+
+template <class Index, int Capacity, int Width, int Channels>
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    interleaved(const __grid_constant__ Parameters<Index, Capacity> p) {
+  constexpr bool kBackward = Channels < 0;
+  constexpr int kChannels = kBackward ? -Channels : Channels;
+  walk(Interleaved<Index, Width, kChannels, kBackward>(p.source), p.header,
        tile_of(p.header, p, static_cast<Index>(blockIdx.x)));
 }
 

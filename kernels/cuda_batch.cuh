@@ -75,16 +75,41 @@ GPUSLICE_INLINE unsigned offset_of(const char* address) {
   return static_cast<unsigned>(reinterpret_cast<unsigned long long>(address) % kVectorBytes);
 }
 
+// The aligned vectors that hold the items from some place on: where they begin in each source, and how far before what
+// is wanted.
+template <class Body>
+struct Reading {
+  const char* low[Body::kSources];
+  unsigned offset[Body::kSources];
+};
+
+template <class Body>
+GPUSLICE_INLINE Reading<Body> reading_of(const Body& body, const char* source) {
+  Reading<Body> reading;
+#pragma unroll
+  for (int s = 0; s < Body::kSources; ++s) {
+    const char* first = body.source_at(Body::first(source), s);
+    reading.offset[s] = offset_of(first);
+    reading.low[s] = first - reading.offset[s];
+  }
+  return reading;
+}
+
 // Whether the aligned vectors that hold the items from `source` on may be loaded: up to 15 bytes on either side of
 // them.
 template <class Body, class Index>
-GPUSLICE_INLINE bool readable(const Span<Index>& span, const char* source) {
-  if (Body::kRead == 0) return true;
-  const char* first = Body::first(source);
-  const unsigned offset = offset_of(first);
-  // Unsigned: an address below span.low wraps to a huge number, so one comparison rejects both sides.
-  const Index begin = static_cast<Index>(first - offset - span.low);
-  return begin <= span.bytes && begin + (Body::kRead + (offset != 0)) * kVectorBytes <= span.bytes;
+GPUSLICE_INLINE bool readable(const Body& body, const Span<Index>& span, const char* source) {
+  if constexpr (Body::kRead > 0) {
+    const Reading<Body> reading = reading_of(body, source);
+#pragma unroll
+    for (int s = 0; s < Body::kSources; ++s) {
+      // Unsigned: an address below the source wraps to a huge number, so one comparison rejects both sides.
+      const Index begin = static_cast<Index>(reading.low[s] - body.source_at(span.low, s));
+      const Index bytes = span.bytes * Body::scale(s);
+      if (begin > bytes || begin + (Body::vectors(s) + (reading.offset[s] != 0)) * kVectorBytes > bytes) return false;
+    }
+  }
+  return true;
 }
 
 template <class Body>
@@ -99,37 +124,56 @@ GPUSLICE_INLINE bool storable(const Body& body, char* target) {
   return aligned;
 }
 
-// The items in vectors that were loaded from `offset` bytes before the first of them.
-template <class Body, int Vectors>
-GPUSLICE_INLINE typename Body::Registers taken(const Body& body, const Vector128 (&loaded)[Vectors], unsigned offset) {
+// The items in vectors that were loaded, source after source: with one vector more of each, if they have to be spliced.
+template <bool Spliced, class Body, int Vectors>
+GPUSLICE_INLINE typename Body::Registers taken(const Body& body, const Vector128 (&loaded)[Vectors],
+                                               const Reading<Body>& reading) {
   Vector128 read[Body::kRead];
 #pragma unroll
   for (int i = 0; i < Body::kRead; ++i) {
-    if constexpr (Vectors == Body::kRead)
-      read[i] = loaded[i];
+    const int s = Body::source_of(i);
+    if constexpr (Spliced)
+      read[i] = spliced(loaded[i + s], loaded[i + s + 1], reading.offset[s]);
     else
-      read[i] = spliced(loaded[i], loaded[i + 1], offset);
+      read[i] = loaded[i];
   }
   return body.taken(read);
 }
 
-// Move a batch of one run. All its vectors are a multiple of 16 bytes apart, and so have one offset from an aligned
-// address. `low` is the aligned address.
-template <int Vectors, class Body>
-GPUSLICE_INLINE void move_batch(const Body& body, const char* low, unsigned offset, char* target) {
-  constexpr int kGroup = together(batch<Body>(), Vectors);
+// Load the vectors that hold the items some bytes behind a place.
+template <bool Spliced, class Body, int Vectors>
+GPUSLICE_INLINE void load_all(const Reading<Body>& reading, int bytes, bool wanted, Vector128 (&loaded)[Vectors]) {
+#pragma unroll
+  for (int s = 0; s < Body::kSources; ++s)
+#pragma unroll
+    for (int j = 0; j < Body::vectors(s) + Spliced; ++j) {
+      const bool needed = !Spliced || j < Body::vectors(s) || reading.offset[s];
+      if (wanted && needed)
+        loaded[Body::first_vector(s) + (Spliced ? s : 0) + j] =
+            load128_aligned(reading.low[s] + bytes * Body::scale(s) + j * kVectorBytes);
+    }
+}
+
+// Move a batch of one run. All its vectors of one source are a multiple of 16 bytes apart, and so have one offset from
+// an aligned address.
+template <bool Spliced, class Body>
+GPUSLICE_INLINE void move_batch(const Body& body, const Reading<Body>& reading, char* target) {
+  constexpr int kVectors = Body::kRead + (Spliced ? Body::kSources : 0);
+  constexpr int kGroup = together(batch<Body>(), kVectors);
   constexpr int kStep = kThreads * Body::kItems;
 #pragma unroll 1  // else the compiler would load the next group too, and spill registers
   for (int at = 0; at < batch<Body>(); at += kGroup) {
-    Vector128 loaded[kGroup][Vectors];
+    Vector128 loaded[kGroup][kVectors];
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) {
+      if constexpr (Body::kSources > 1) {
+        for (int j = 0; j < kVectors; ++j) loaded[i][j] = {};
+      }
+      load_all<Spliced>(reading, (at + i) * kStep * Body::kStride, true, loaded[i]);
+    }
 #pragma unroll
     for (int i = 0; i < kGroup; ++i)
-#pragma unroll
-      for (int j = 0; j < Vectors; ++j)
-        loaded[i][j] = load128_aligned(low + (at + i) * kStep * Body::kStride + j * kVectorBytes);
-#pragma unroll
-    for (int i = 0; i < kGroup; ++i)
-      store(body, target + (at + i) * kStep * Body::kWidth, taken(body, loaded[i], offset));
+      store(body, target + (at + i) * kStep * Body::kWidth, taken<Spliced>(body, loaded[i], reading));
   }
 }
 
@@ -157,22 +201,16 @@ GPUSLICE_INLINE void load_each(const Body& body, const char* source, const Place
       if (wanted >> i & 1) registers[i] = {{gather<Body::kWidth>(source + place[i].source, stride)}};
     }
   } else {
-    constexpr int kVectors = Body::kRead + 1, kGroup = together(Count, kVectors, Most);
+    constexpr int kVectors = Body::kRead + Body::kSources, kGroup = together(Count, kVectors, Most);
 #pragma unroll
     for (int at = 0; at < Count; at += kGroup) {
       Vector128 loaded[kGroup][kVectors] = {};
 #pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        const char* first = Body::first(source + place[at + i].source);
-        const unsigned offset = offset_of(first);
-#pragma unroll
-        for (int j = 0; j < kVectors; ++j)
-          if ((wanted >> (at + i) & 1) && (j < Body::kRead || offset))
-            loaded[i][j] = load128_aligned(first - offset + j * kVectorBytes);
-      }
+      for (int i = 0; i < kGroup; ++i)
+        load_all<true>(reading_of(body, source + place[at + i].source), 0, wanted >> (at + i) & 1, loaded[i]);
 #pragma unroll
       for (int i = 0; i < kGroup; ++i)
-        registers[at + i] = taken(body, loaded[i], offset_of(Body::first(source + place[at + i].source)));
+        registers[at + i] = taken<true>(body, loaded[i], reading_of(body, source + place[at + i].source));
     }
   }
 }

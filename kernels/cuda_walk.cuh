@@ -32,17 +32,19 @@ GPUSLICE_INLINE bool move_in_run(const Body& body, const Span<Index>& span, cons
   if (place.room < kLast + Body::kItems) return false;
   const char* source = tile.source + place.source;
   char* target = tile.target + place.target;
-  if (!storable(body, target) || !readable<Body>(span, source)) return false;
-  if (!readable<Body>(span, source + static_cast<Stride>(kLast) * stride)) return false;
+  if (!storable(body, target) || !readable(body, span, source)) return false;
+  if (!readable(body, span, source + static_cast<Stride>(kLast) * stride)) return false;
   if constexpr (Body::kRead == 0) {
     gather_batch(body, source, stride, target);
   } else {
-    const char* low = Body::first(source);
-    const unsigned offset = offset_of(low);
-    if (offset == 0)
-      move_batch<Body::kRead>(body, low, 0, target);
+    const Reading<Body> reading = reading_of(body, source);
+    unsigned offsets = 0;
+#pragma unroll
+    for (int s = 0; s < Body::kSources; ++s) offsets |= reading.offset[s];
+    if (offsets == 0)
+      move_batch<false>(body, reading, target);
     else
-      move_batch<Body::kRead + 1>(body, low - offset, offset, target);
+      move_batch<true>(body, reading, target);
   }
   return true;
 }
@@ -79,7 +81,7 @@ GPUSLICE_INLINE unsigned splice_runs(const Body& body, const Span<Index>& span, 
   unsigned wanted = 0;
 #pragma unroll
   for (int i = 0; i < Count; ++i)
-    if (across >> i & 1 && readable<Body>(span, tile.source + place[i].source)) wanted |= 1u << i;
+    if (across >> i & 1 && readable(body, span, tile.source + place[i].source)) wanted |= 1u << i;
   typename Body::Registers next[Count];
   load_each<kLoadedMore>(body, tile.source, place, wanted, stride, next);
 #pragma unroll
@@ -111,7 +113,7 @@ GPUSLICE_INLINE unsigned move_whole(const Body& body, const Span<Index>& span, c
     const bool ends = room < Body::kItems;
     if (kSplices && ends) place[i].source -= static_cast<Stride>(Body::kItems - room) * stride;
     if (at + i * step<Body, Index>() + Body::kItems > tile.end || (ends && !splices)) continue;
-    if (!storable(body, tile.target + place[i].target) || !readable<Body>(span, tile.source + place[i].source))
+    if (!storable(body, tile.target + place[i].target) || !readable(body, span, tile.source + place[i].source))
       continue;
     whole |= 1u << i;
     if (!ends) continue;

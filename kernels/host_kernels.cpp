@@ -19,6 +19,8 @@ auto body_of(const Tables& tables) {
     return Rows<HostIndex, K.width, K.variant>{};
   else if constexpr (K.kind == kPlanes)
     return Planes<HostIndex, K.width, kChannels, kBackward>(tables.target);
+  else if constexpr (K.kind == kInterleaved)
+    return Interleaved<HostIndex, K.width, kChannels, kBackward>(tables.source);
   else
     return Rearranged<HostIndex, K.width, kChannels, kBackward, !kBackward>{};
 }

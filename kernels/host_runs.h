@@ -23,9 +23,9 @@ class HostWalk final : public Walk {
   static constexpr bool kBackward = Body::kStride < 0;
   static constexpr HostStride kTargetStep = Body::kItems * Body::kWidth;
   // Vectors' worth of items that read a cache line, or if items are gathered, write one.
-  static constexpr int kLine = Body::kRead == 0 ? 4 : Body::kRead > 2 ? 1 : 4 / Body::kRead;
+  static constexpr int kLine = Body::kRead == 0 || Body::kSources > 1 ? 4 : Body::kRead > 2 ? 1 : 4 / Body::kRead;
   // And those in kAhead bytes.
-  static constexpr HostIndex kAtEnd = Body::kRead ? kAhead / (Body::kRead * kVectorBytes) : 0;
+  static constexpr HostIndex kAtEnd = Body::kRead ? kAhead * Body::kSources / (Body::kRead * kVectorBytes) : 0;
 
   GPUSLICE_INLINE HostStride stride() const { return Body::kStride ? Body::kStride : stride_; }
 
@@ -166,12 +166,20 @@ class HostWalk final : public Walk {
   // Fetch the lines that Count vectors' worth of items come from; one line if the items are close together.
   template <int Count>
   GPUSLICE_INLINE void prefetch_vectors(const char* source, HostStride ahead) const {
+    if constexpr (Body::kSources > 1) return prefetch_each(source, ahead);
     prefetch(source, ahead);
     if constexpr (Body::kRead == 0) {
       const HostStride apart = stride_ < 0 ? -stride_ : stride_;
       const int every = apart >= kLineBytes ? 1 : apart ? static_cast<int>(kLineBytes / apart) : Count * Body::kItems;
       for (int i = every; i < Count * Body::kItems; i += every) prefetch(source, ahead + i * stride_);
     }
+  }
+
+  // Fetch the lines that four vectors' worth of items come from, in every source.
+  GPUSLICE_INLINE void prefetch_each(const char* source, HostStride ahead) const {
+    for (int s = 0; s < Body::kSources; ++s)
+      for (int i = 0; i < Body::vectors(s); ++i)
+        prefetch(body_.source_at(Body::first(source) + ahead, s), i * kLineBytes);
   }
 
   // Move the items after the last whole vector: by way of edge_, or by a vector that overlaps the one before, or one
@@ -199,13 +207,15 @@ class HostWalk final : public Walk {
     body_.item(edge_ + begin, source);
     source += stride();
     target += Body::kWidth;
-    if (end < kVectorBytes) return;
-    if (edge_from_)
-      memcpy(vector + edge_from_, edge_ + edge_from_, kVectorBytes - edge_from_);
-    else
-      store128cs(vector, load128(edge_));
-    edge_from_ = 0;
-    for (unsigned i = kVectorBytes; i < end; ++i) edge_[i - kVectorBytes] = edge_[i];  // pixels may lie across
+    unsigned done = 0;
+    for (; end - done >= kVectorBytes; done += kVectorBytes) {
+      if (edge_from_)
+        memcpy(vector + edge_from_, edge_ + edge_from_, kVectorBytes - edge_from_);
+      else
+        store128cs(vector + done, load128(edge_ + done));
+      edge_from_ = 0;
+    }
+    for (unsigned i = done; i < end; ++i) edge_[i - done] = edge_[i];  // pixels may lie across
   }
 
   const Body body_;

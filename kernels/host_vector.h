@@ -154,7 +154,10 @@ GPUSLICE_INLINE typename Body::Registers load(const Body& body, const char* sour
     return {{gather<Body::kWidth>(source, stride)}};
   } else {
     Vector128 read[Body::kRead];
-    for (int i = 0; i < Body::kRead; ++i) read[i] = load128(Body::first(source) + i * kVectorBytes);
+    for (int i = 0; i < Body::kRead; ++i) {
+      const int s = Body::source_of(i);
+      read[i] = load128(body.source_at(Body::first(source), s) + (i - Body::first_vector(s)) * kVectorBytes);
+    }
     return body.taken(read);
   }
 }

@@ -69,13 +69,13 @@ class Walk {
   const Traits traits_;
   const int last_;
   const bool stream_;
-  const HostStride stride_;      // bytes between the items of a run
-  const HostStride pitch_;       // bytes between runs of the source
-  HostStride target_pitch_ = 0;  // and of the target
-  HostStride ahead_ = 0;         // bytes from what is moved to what is fetched
-  HostStride ahead_at_end_ = 0;  // and in the last kAhead bytes of a run
-  alignas(kVectorBytes) char edge_[2 * kVectorBytes];
-  unsigned edge_from_ = 0;  // the first of its bytes that is this tile's
+  const HostStride stride_;                            // bytes between the items of a run
+  const HostStride pitch_;                             // bytes between runs of the source
+  HostStride target_pitch_ = 0;                        // and of the target
+  HostStride ahead_ = 0;                               // bytes from what is moved to what is fetched
+  HostStride ahead_at_end_ = 0;                        // and in the last kAhead bytes of a run
+  alignas(kVectorBytes) char edge_[5 * kVectorBytes];  // the longest pixel, from any place in a vector on
+  unsigned edge_from_ = 0;                             // the first of its bytes that is this tile's
 
  private:
   void move(const Tile<HostIndex>& tile);

@@ -2,7 +2,7 @@
 // byte i of the vectors written. The executors' permute<Map>() turns a map into instructions.
 #pragma once
 
-#include "config.h"
+#include "sources.cuh"
 
 namespace gpuslice {
 inline namespace GPUSLICE_SET {
@@ -17,14 +17,28 @@ struct Take {
   }
 };
 
-// As many pixels as a vector has items, of Channels items each: interleaved in the source, one vector per channel in
-// the result. Backward reverses the order of the pixels.
-template <int Width, int Channels, bool Backward>
+// As many pixels as a vector has items: interleaved in the source, part after part in the result. Backward reverses the
+// order of the pixels.
+template <int Width, int Variant, bool Backward>
 struct Deinterleave {
   static constexpr GPUSLICE_INLINE int from(int byte) {
-    const int channel = byte / kVectorBytes, pixel = byte % kVectorBytes / Width;
+    using P = Parts<Variant>;
+    const int part = P::part_of(byte / kVectorBytes), inside = byte - P::first(part) * kVectorBytes;
+    const int pixel = inside / (P::items(part) * Width), item = P::first(part) + inside / Width % P::items(part);
     const int taken = Backward ? kVectorBytes / Width - 1 - pixel : pixel;
-    return (taken * Channels + channel) * Width + byte % Width;
+    return (taken * P::kItems + item) * Width + byte % Width;
+  }
+};
+
+// The inverse: part after part in the sources, interleaved in the result.
+template <int Width, int Variant, bool Backward>
+struct Interleave {
+  static constexpr GPUSLICE_INLINE int from(int byte) {
+    using P = Parts<Variant>;
+    const int pixel = byte / (P::kItems * Width), item = byte / Width % P::kItems, part = P::part_of(item);
+    const int taken = Backward ? kVectorBytes / Width - 1 - pixel : pixel;
+    const int inside = (taken * P::items(part) + item - P::first(part)) * Width + byte % Width;
+    return P::first(part) * kVectorBytes + inside;
   }
 };
 

@@ -1,28 +1,31 @@
-// Pixels: 2 to 4 interleaved channels, read once. Planes separates them, one target per channel; Rearranged keeps them
-// interleaved and reverses the pixels, the channels of each pixel, or both.
+// Pixels: items that lie interleaved, read once. Planes separates their channels, one target per part of a pixel;
+// Interleaved is the inverse, with one source per part; Rearranged keeps one source and one target, and reverses the
+// pixels, the channels of each pixel, or both.
 //
-// One thread's job: read one vector per channel, which hold as many pixels as a vector has items, permute them in
-// registers, and name the places of as many vectors.
-// Limits: widths 1, 2 and 4; 2 to 4 channels. Width is the bytes of one channel of a pixel. The parameters count
-// pixels: what geometry.cuh calls an item is a whole pixel here. A run is a row of pixels, dense in the source, forward
-// or backward.
-// Launch shape: one block per tile. Planes has one part, whose table of targets holds one address per channel.
+// One thread's job: read as many vectors as a pixel has items, which hold as many pixels as a vector has items, permute
+// them in registers, and name the places of as many vectors.
+// Limits: 2 to 4 items. Width is the bytes of one of them; Planes and Rearranged: 1, 2 and 4. The parameters count
+// pixels: what geometry.cuh calls an item is a whole pixel here. A run is a row of pixels, dense in each source,
+// forward or backward. Launch shape: one block per tile. Planes and Interleaved have one part of the geometry; the
+// table of targets, or of sources, holds one address per part of a pixel. Addresses and strides of that side are as for
+// parts of one item; a part of several items is as many times as far from its beginning.
 #pragma once
 
 #include "executor.h"
 #include "geometry.cuh"
 #include "permute.cuh"
+#include "sources.cuh"
 
 namespace gpuslice {
 inline namespace GPUSLICE_SET {
 
-template <class Index, int Width, int Channels, bool Backward>
-struct Pixels {
+template <class Index, int Width, int Items, bool Backward>
+struct Pixels : OneSource<Items> {
   using Stride = typename Signed<Index>::type;
   static constexpr int kItems = kVectorBytes / Width;  // pixels at a time
-  static constexpr int kSourceWidth = Width * Channels;
-  static constexpr int kRead = Channels;
-  static constexpr int kWritten = Channels;
+  static constexpr int kSourceWidth = Width * Items;
+  static constexpr int kRead = Items;
+  static constexpr int kWritten = Items;
   static constexpr int kStride = Backward ? -kSourceWidth : kSourceWidth;
   static constexpr bool kDense = true;
 
@@ -32,7 +35,7 @@ struct Pixels {
 
   // The lowest byte of the pixels from `source` on. kRead vectors from there have exactly the bytes of kItems pixels.
   static GPUSLICE_INLINE const char* first(const char* source) {
-    return Backward ? source + Channels * (Width - kVectorBytes) : source;
+    return Backward ? source + Items * (Width - kVectorBytes) : source;
   }
 
  protected:
@@ -44,26 +47,62 @@ struct Pixels {
   }
 };
 
-template <class Index, int Width, int Channels, bool Backward>
-struct Planes : Pixels<Index, Width, Channels, Backward> {
-  using Base = Pixels<Index, Width, Channels, Backward>;
+template <class Index, int Width, int Variant, bool Backward>
+struct Planes : Pixels<Index, Width, Parts<Variant>::kItems, Backward> {
+  using Base = Pixels<Index, Width, Parts<Variant>::kItems, Backward>;
   using typename Base::Registers;
   static constexpr int kWidth = Width;
   static constexpr bool kOneTarget = false;
-  long long plane[Channels];  // bytes from the target of channel 0 to that of each
+  PartAddresses<Variant> targets;
 
-  GPUSLICE_INLINE explicit Planes(const unsigned long long* targets) {
-    for (int i = 0; i < Channels; ++i) plane[i] = static_cast<long long>(targets[i] - targets[0]);
+  GPUSLICE_INLINE explicit Planes(const unsigned long long* table) : targets(table) {}
+
+  GPUSLICE_INLINE Registers taken(const Vector128 (&read)[Base::kRead]) const {
+    return Base::template permuted<Deinterleave<Width, Variant, Backward>>(read);
   }
 
-  GPUSLICE_INLINE Registers taken(const Vector128 (&read)[Channels]) const {
-    return Base::template permuted<Deinterleave<Width, Channels, Backward>>(read);
-  }
-
-  GPUSLICE_INLINE char* place(char* target, int i) const { return target + plane[i]; }
+  GPUSLICE_INLINE char* place(char* target, int i) const { return reinterpret_cast<char*>(targets.vector(target, i)); }
 
   GPUSLICE_INLINE void item(char* target, const char* source) const {
-    for (int i = 0; i < Channels; ++i) copy_item<Width>(target + plane[i], source + i * Width);
+    for (int i = 0; i < Base::kWritten; ++i)
+      copy_item<Width>(reinterpret_cast<char*>(targets.template item<Width>(target, i)), source + i * Width);
+  }
+};
+
+template <class Index, int Width, int Variant, bool Backward>
+struct Interleaved : Pixels<Index, Width, Parts<Variant>::kItems, Backward> {
+  using Base = Pixels<Index, Width, Parts<Variant>::kItems, Backward>;
+  using typename Base::Registers;
+  static constexpr int kWidth = Width * Parts<Variant>::kItems;
+  static constexpr int kSourceWidth = Width;
+  static constexpr int kSources = Parts<Variant>::kParts;
+  static constexpr int kStride = Backward ? -Width : Width;
+  static constexpr bool kOneTarget = true;
+  PartAddresses<Variant> sources;
+
+  GPUSLICE_INLINE explicit Interleaved(const unsigned long long* table) : sources(table) {}
+
+  static GPUSLICE_INLINE const char* first(const char* source) {
+    return Backward ? source + Width - kVectorBytes : source;
+  }
+
+  GPUSLICE_INLINE const char* source_at(const char* address, int s) const {
+    return reinterpret_cast<const char*>(sources.of(address, s));
+  }
+  static constexpr GPUSLICE_INLINE int source_of(int i) { return Parts<Variant>::part_of(i); }
+  static constexpr GPUSLICE_INLINE int first_vector(int s) { return Parts<Variant>::first(s); }
+  static constexpr GPUSLICE_INLINE int vectors(int s) { return Parts<Variant>::items(s); }
+  static constexpr GPUSLICE_INLINE int scale(int s) { return Parts<Variant>::items(s); }
+
+  GPUSLICE_INLINE Registers taken(const Vector128 (&read)[Base::kRead]) const {
+    return Base::template permuted<Interleave<Width, Variant, Backward>>(read);
+  }
+
+  GPUSLICE_INLINE char* place(char* target, int i) const { return target + i * kVectorBytes; }
+
+  GPUSLICE_INLINE void item(char* target, const char* source) const {
+    for (int i = 0; i < Base::kWritten; ++i)
+      copy_item<Width>(target + i * Width, reinterpret_cast<const char*>(sources.template item<Width>(source, i)));
   }
 };
 

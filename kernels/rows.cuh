@@ -10,12 +10,13 @@
 #include "executor.h"
 #include "geometry.cuh"
 #include "permute.cuh"
+#include "sources.cuh"
 
 namespace gpuslice {
 inline namespace GPUSLICE_SET {
 
 template <class Index, int Width, int Step>
-struct Rows {
+struct Rows : OneSource<(Step < 0 ? -Step : Step)> {
   using Stride = typename Signed<Index>::type;
   static constexpr int kWidth = Width;        // bytes of an item in the target
   static constexpr int kSourceWidth = Width;  // and in the source

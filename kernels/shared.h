@@ -30,11 +30,12 @@ constexpr int kHostTileRuns[] = {256, 128, 64, 64, 64};
 constexpr int kCudaTileUnits[] = {128, 64, 64, 32, 32};
 constexpr int kCudaTileRuns[] = {128, 128, 64, 64, 32};
 
-enum Kind { kRows, kPlanes, kRearranged, kTiles };
+enum Kind { kRows, kPlanes, kInterleaved, kRearranged, kTiles };
 
-// `width`: bytes of an item; of kPlanes and kRearranged: of one channel of a pixel.
-// `variant` of kRows: the step between items, or 0 for any stride. Of kPlanes and kRearranged: the channels, negative
-// if pixels go backward. Of kTiles: 0.
+// `width`: bytes of an item; of kPlanes, kInterleaved and kRearranged: of one channel of a pixel.
+// `variant` of kRows: the step between items, or 0 for any stride. Of kPlanes, kInterleaved and kRearranged: the
+// channels, negative if pixels go backward; 31 and 13: channels of two arrays, so many of the first and of the second.
+// Of kTiles: 0.
 struct Kernel {
   Kind kind;
   int width;
@@ -55,6 +56,17 @@ constexpr Kernel kKernels[] = {
   {kPlanes, 1, 2}, {kPlanes, 1, -2}, {kPlanes, 1, 3}, {kPlanes, 1, -3}, {kPlanes, 1, 4}, {kPlanes, 1, -4},
   {kPlanes, 2, 2}, {kPlanes, 2, -2}, {kPlanes, 2, 3}, {kPlanes, 2, -3}, {kPlanes, 2, 4}, {kPlanes, 2, -4},
   {kPlanes, 4, 2}, {kPlanes, 4, -2}, {kPlanes, 4, 3}, {kPlanes, 4, -3}, {kPlanes, 4, 4}, {kPlanes, 4, -4},
+  {kPlanes, 1, 31}, {kPlanes, 1, -31}, {kPlanes, 1, 13}, {kPlanes, 1, -13},
+  {kPlanes, 2, 31}, {kPlanes, 2, -31}, {kPlanes, 2, 13}, {kPlanes, 2, -13},
+  {kPlanes, 4, 31}, {kPlanes, 4, -31}, {kPlanes, 4, 13}, {kPlanes, 4, -13},
+  {kInterleaved, 1, 2}, {kInterleaved, 1, -2}, {kInterleaved, 1, 3}, {kInterleaved, 1, -3}, {kInterleaved, 1, 4}, {kInterleaved, 1, -4},
+  {kInterleaved, 1, 31}, {kInterleaved, 1, -31}, {kInterleaved, 1, 13}, {kInterleaved, 1, -13},
+  {kInterleaved, 2, 2}, {kInterleaved, 2, -2}, {kInterleaved, 2, 3}, {kInterleaved, 2, -3}, {kInterleaved, 2, 4}, {kInterleaved, 2, -4},
+  {kInterleaved, 2, 31}, {kInterleaved, 2, -31}, {kInterleaved, 2, 13}, {kInterleaved, 2, -13},
+  {kInterleaved, 4, 2}, {kInterleaved, 4, -2}, {kInterleaved, 4, 3}, {kInterleaved, 4, -3}, {kInterleaved, 4, 4}, {kInterleaved, 4, -4},
+  {kInterleaved, 4, 31}, {kInterleaved, 4, -31}, {kInterleaved, 4, 13}, {kInterleaved, 4, -13},
+  {kInterleaved, 8, 2}, {kInterleaved, 8, -2}, {kInterleaved, 8, 3}, {kInterleaved, 8, -3}, {kInterleaved, 8, 4}, {kInterleaved, 8, -4},
+  {kInterleaved, 16, 2}, {kInterleaved, 16, -2}, {kInterleaved, 16, 3}, {kInterleaved, 16, -3}, {kInterleaved, 16, 4}, {kInterleaved, 16, -4},
   {kRearranged, 1, 2}, {kRearranged, 1, -2}, {kRearranged, 1, 3}, {kRearranged, 1, -3},
   {kRearranged, 1, 4}, {kRearranged, 1, -4},
   {kRearranged, 2, 2}, {kRearranged, 2, -2}, {kRearranged, 2, 3}, {kRearranged, 2, -3},

@@ -129,8 +129,9 @@ def on_device(view):
 COUNT = 5001  # odd, so that no two items of a run become one; and enough for the host's kernels
 
 
-def views_for(kind, width, variant):
-    """Make views that the kernel should move."""
+def views_for(kernel):
+    """Make views that a kernel should move; see `copied`."""
+    kind, width, variant = kernel
     dtype, far = np.dtype(f"V{width}"), abs(variant)
     gathered = next(step for step in range(2, 99) if not kernel_sources.is_listed(kind, width, step))
     items = np.random.default_rng(0).integers(0, 256, width * (COUNT * max(far, gathered) + 1), np.uint8).view(dtype)
@@ -139,10 +140,28 @@ def views_for(kind, width, variant):
         return [items[: COUNT * abs(step)][::step][:COUNT]]
     if kind == "tiles":
         return [items[: 75 * 65].reshape(75, 65).T]
-    pixels = items[1 : 1 + COUNT * far].reshape(COUNT, far)  # begins at an odd item, so that none become one
+    # They begin at an odd item, so that no items become one.
+    each = kernel.channels if kind in ("planes", "interleaved") else (far,)
+    if kind == "interleaved":
+        arrays = np.split(items[1 : 1 + COUNT * sum(each)], np.cumsum(each)[:-1] * COUNT)
+        return [array.reshape(COUNT, -1)[:: 1 if variant > 0 else -1] for array in arrays]
+    pixels = items[1 : 1 + COUNT * sum(each)].reshape(COUNT, -1)
     if kind == "planes":
-        return [pixels[:: 1 if variant > 0 else -1, i] for i in range(far)]
+        return np.split(pixels[:: 1 if variant > 0 else -1], np.cumsum(each)[:-1], axis=1)
     return [pixels[:, ::-1] if variant > 0 else pixels[::-1]]
+
+
+def copied(kernel, views):
+    """Copy such views as the kernel should: those for ``interleaved`` side by side into one array, the others apart."""
+    if kernel.kind == "interleaved":
+        return [gs.concat_from_sequence(views, axis=1)]
+    return gs.contiguous(views)
+
+
+def bytes_of_copied(kernel, views):
+    """Return the bytes of the arrays that `copied` makes."""
+    whole = [np.concatenate(views, axis=1)] if kernel.kind == "interleaved" else views
+    return [view.tobytes() for view in whole]
 
 
 # The functions below import onnx only if a test needs it: the tests of CUDA run without it.

@@ -8,10 +8,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import all_on_device, assert_same, items, model, node, on_device, tensor_info, views_for
+from helpers import (
+    all_on_device,
+    assert_same,
+    bytes_of_copied,
+    copied,
+    items,
+    model,
+    node,
+    on_device,
+    tensor_info,
+    views_for,
+)
 
 import gpuslice as gs
 from gpuslice.engine.plan import KERNELS, Layout, all_instantiations
+from gpuslice.engine.plan.kernel_sources import CHANNEL_KINDS
 from gpuslice.versions import newest
 
 pytestmark = pytest.mark.gpu
@@ -82,7 +94,7 @@ def test_every_kernel_with_every_index_and_table(kernel, all_compiled, monkeypat
     """As each instantiation, with small arrays: the layout of the parameters says which one a launch asks for."""
     from gpuslice.engine import cuda, cuda_kernels
 
-    views = [view.view(DTYPES[kernel.width]) for view in views_for(*kernel)]
+    views = [view.view(DTYPES[kernel.width]) for view in views_for(kernel)]
     data, asked = all_on_device(views), []
 
     def compiled(*name):
@@ -95,9 +107,9 @@ def test_every_kernel_with_every_index_and_table(kernel, all_compiled, monkeypat
         gs.clear_caches()
         layout = Layout(bits, (capacity,))
         monkeypatch.setattr(cuda_kernels, "layout", lambda _, layout=layout: layout)
-        repeats = 1 if kernel.kind == "planes" else min(3, capacity)
-        results = gs.contiguous(data * repeats)
-        assert [result.get().tobytes() for result in results] == [view.tobytes() for view in views] * repeats
+        repeats = 1 if kernel.kind in CHANNEL_KINDS else min(3, capacity)
+        results = copied(kernel, data * repeats)
+        assert [result.get().tobytes() for result in results] == bytes_of_copied(kernel, views) * repeats
     gs.clear_caches()
     assert asked == mine
 

@@ -5,7 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from helpers import views_for
+from helpers import bytes_of_copied, copied, views_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,9 +32,13 @@ from gpuslice.engine.plan.parts import Axis
 INSTANTIATIONS = set(all_instantiations())
 
 
-def parts_of(views):
-    """Describe views with contiguous targets that lie apart from each other."""
-    targets = [np.empty(view.shape, view.dtype) for view in views]
+def parts_of(views, *, joined=False):
+    """Describe views with contiguous targets that lie apart from each other, or side by side in one array."""
+    if joined:
+        whole = np.empty((len(views[0]), sum(view.shape[1] for view in views)), views[0].dtype)
+        targets = np.split(whole, np.cumsum([view.shape[1] for view in views])[:-1], axis=1)
+    else:
+        targets = [np.empty(view.shape, view.dtype) for view in views]
     return [
         Part(view.__array_interface__["data"][0], view.strides, target.ctypes.data, target.strides, view.shape)
         for view, target in zip(views, targets, strict=True)
@@ -93,7 +97,7 @@ def test_cpp_reads_the_same(tmp_path):
 #include "shared.h"
 using namespace gpuslice;
 int main() {
-  const char* kinds[] = {"rows", "planes", "rearranged", "tiles"};
+  const char* kinds[] = {"rows", "planes", "interleaved", "rearranged", "tiles"};
   for (Kernel k : kKernels) printf("%s<%d, %d>\\n", kinds[k.kind], k.width, k.variant);
   printf("%d %d %d %d %d\\n", kVectorBytes, kMaxRank, kLineBytes, kHeaderBytes32, kHeaderBytes64);
 }
@@ -128,15 +132,15 @@ def test_instantiations_are_named_once():
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=[kernel.name for kernel in KERNELS])
 def test_a_plan_reaches_each(kernel, kernels_for_all):
-    views = views_for(*kernel)
-    (launch,), left = plan(parts_of(views), kernel.width)
+    views = views_for(kernel)
+    (launch,), left = plan(parts_of(views, joined=kernel.kind == "interleaved"), kernel.width)
     assert (launch.kernel, left) == (kernel, [])
     if host_library.LIBRARY is None:
         return
     with gs.trace() as t:
-        results = gs.contiguous(views)
+        results = copied(kernel, views)
     assert [(launch.executor, launch.kernel) for launch in t.launches] == [("host", kernel.name)]
-    assert [result.tobytes() for result in results] == [view.tobytes() for view in views]
+    assert [result.tobytes() for result in results] == bytes_of_copied(kernel, views)
 
 
 def test_an_unknown_kernel_is_an_error():

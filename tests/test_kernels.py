@@ -32,7 +32,7 @@ KERNELS = {
     "3-byte items": (lambda: items(4096, dtype="V3")[R], "rearranged<1, -3>"),
     "6-byte items": (lambda: items(4096, dtype="V6")[R], "rearranged<2, -3>"),
     "48-byte items": (lambda: items(400, dtype="V48")[R], "rows<16, 1>"),
-    "gray as RGB": (lambda: np.broadcast_to(items(90, 100, 1), (90, 100, 3)), "rows<1, 0>"),
+    "gray as RGB": (lambda: np.broadcast_to(items(90, 100, 1), (90, 100, 3)), "interleaved<1, 3>"),
     "repeated rows": (lambda: np.broadcast_to(items(1, 100), (90, 100)), "rows<4, 1>"),
     "unaligned words": (lambda: items(8193)[1:].view("u4")[R], "rearranged<1, -4>"),
 }  # fmt: skip
@@ -92,6 +92,79 @@ def test_a_split_is_one_launch(case):
     assert t.allocations == [part.nbytes for part in parts]
 
 
+RGBA = items(48, 64, 4)
+GREY = items(3, 48, 64)
+APART = [np.array(plane) for plane in GREY]
+# The arrays, the axis they are joined along, and the kernel.
+JOINS = {
+    "planes of one array": (lambda: list(GREY[..., None]), "interleaved<1, 3>"),
+    "planes apart": (lambda: [plane[..., None] for plane in APART], "interleaved<1, 3>"),
+    "planes, mirrored": (lambda: [plane[:, R, None] for plane in APART], "interleaved<1, -3>"),
+    "planes, upside down": (lambda: [plane[R, :, None] for plane in APART], "interleaved<1, 3>"),
+    "planes, cropped": (lambda: [plane[1:47, 3:50, None] for plane in APART], "interleaved<1, 3>"),
+    "words": (lambda: [items(48, 64, dtype="u4")[..., None] for _ in range(4)], "interleaved<4, 4>"),
+    "pairs": (lambda: [items(48, 64, dtype="c16")[..., None] for _ in range(2)], "interleaved<16, 2>"),
+    "colours and one more": (lambda: [RGB, RGBA[..., 3:].copy()], "interleaved<1, 31>"),
+    "one more and colours, mirrored": (lambda: [RGBA[:, R, 3:].copy()[:, R], RGB[:, R]], "interleaved<1, -13>"),
+    "two and two": (lambda: [RGBA[..., :2].copy(), RGBA[..., 2:].copy()], "interleaved<2, 2>"),
+}
+REORDERED = {
+    "to planes": (lambda: RGB.transpose(2, 0, 1), "planes<1, 3>"),
+    "to planes, channels reversed": (lambda: RGB[..., R].transpose(2, 0, 1), "planes<1, 3>"),
+    "to planes, mirrored and cropped": (lambda: RGB[1:, 40:3:-1].transpose(2, 0, 1), "planes<1, -3>"),
+    "several to planes": (lambda: items(3, 48, 64, 4).transpose(0, 3, 1, 2), "planes<1, 4>"),
+    "from planes": (lambda: GREY.transpose(1, 2, 0), "interleaved<1, 3>"),
+    "from planes, channels reversed": (lambda: GREY[R].transpose(1, 2, 0), "interleaved<1, 3>"),
+    "from planes, mirrored and cropped": (lambda: GREY[:, 1:, 40:3:-1].transpose(1, 2, 0), "interleaved<1, -3>"),
+    "several from planes": (lambda: items(2, 4, 48, 64).transpose(0, 2, 3, 1), "interleaved<1, 4>"),
+}
+
+
+@compiled
+@pytest.mark.parametrize("case", JOINS)
+def test_channels_are_joined_in_one_launch(case, kernels_for_all):
+    make, kernel = JOINS[case]
+    arrays = make()
+    with gs.trace() as t:
+        result = gs.concat_from_sequence(arrays, axis=-1)
+    assert_same(result, np.concatenate(arrays, axis=-1))
+    assert [launch.kernel for launch in t.launches] == [kernel]
+    assert t.launches[0].bytes_read == t.launches[0].bytes_written == result.nbytes
+
+
+@compiled
+@pytest.mark.parametrize("case", REORDERED)
+def test_channels_of_one_array_are_reordered_in_one_launch(case, kernels_for_all):
+    make, kernel = REORDERED[case]
+    view = make()
+    with gs.trace() as t:
+        result = gs.contiguous(view)
+    assert_same(result, np.ascontiguousarray(view))
+    assert [launch.kernel for launch in t.launches] == [kernel]
+    assert t.launches[0].bytes_read == t.launches[0].bytes_written == view.nbytes
+
+
+@compiled
+def test_three_channels_and_one_are_apart():
+    with gs.trace() as t:
+        colours, alpha = gs.split(np.tile(RGBA, (4, 4, 1)), [3, 1], axis=2)
+    assert_same(colours, np.tile(RGBA, (4, 4, 1))[..., :3].copy())
+    assert_same(alpha, np.tile(RGBA, (4, 4, 1))[..., 3:].copy())
+    assert [launch.kernel for launch in t.launches] == ["planes<1, 31>"]
+
+
+@compiled
+def test_neighbours_of_one_call_are_apart_in_the_next(kernels_for_all):
+    """A plan is kept; whether targets are channels of one array is part of what it is kept for."""
+    sources = [items(64, 65), items(64, 65)[R]]
+    pixels, planes = np.zeros((64, 65, 2), np.uint8), [np.zeros((64, 65, 2), np.uint8) for _ in range(2)]
+    for targets in ([pixels[..., 0], pixels[..., 1]], [planes[0][..., 0], planes[1][..., 1]]):
+        for _ in range(2):
+            gs.contiguous(sources, out=targets)
+            for source, target in zip(sources, targets, strict=True):
+                assert np.array_equal(source, target)
+
+
 @compiled
 def test_a_channel_twice_is_not_planes():
     stereo = items(4000, 2, dtype="i2")
@@ -112,6 +185,28 @@ def test_the_same_kernel_on_cuda(case):
     assert result.get().tobytes() == view.tobytes()
     assert [(launch.executor, launch.kernel) for launch in t.launches] == [("cuda", kernel)]
     assert t.allocations == [view.nbytes]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", JOINS)
+def test_channels_are_joined_in_one_launch_on_cuda(case):
+    make, kernel = JOINS[case]
+    arrays = make()
+    with gs.trace() as t:
+        result = gs.concat_from_sequence([on_device(array) for array in arrays], axis=-1)
+    assert result.get().tobytes() == np.concatenate(arrays, axis=-1).tobytes()
+    assert [(launch.executor, launch.kernel) for launch in t.launches] == [("cuda", kernel)]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", REORDERED)
+def test_channels_of_one_array_are_reordered_on_cuda(case):
+    make, kernel = REORDERED[case]
+    view = make()
+    with gs.trace() as t:
+        result = gs.contiguous(on_device(view))
+    assert result.get().tobytes() == view.tobytes()
+    assert [(launch.executor, launch.kernel) for launch in t.launches] == [("cuda", kernel)]
 
 
 @pytest.mark.gpu

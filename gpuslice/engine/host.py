@@ -2,6 +2,7 @@
 
 import os
 from collections import abc
+from math import gcd
 
 import numpy as np
 
@@ -82,7 +83,10 @@ def _streams(launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> bool:
     # Planes write to several places in turns, which is slower past the caches.
     if size < _STREAM_BYTES or launch.kind == "planes":
         return False
-    places = [parts[i].target + launch.target_offset for i in launch.parts]
+    places = [parts[i].target + launch.target_offset for i in launch.parts[: launch.part_count]]
+    # Items that never end where a vector does would all be written as the edges of runs are.
+    if any(place % gcd(launch.item_bytes, VECTOR_BYTES) for place in places):
+        return False
     run = min(launch.axes[-1].counts) * launch.item_bytes
     if launch.flat:
         # A cache line that a run fills in part would be written twice, and slowly.

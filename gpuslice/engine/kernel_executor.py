@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from gpuslice.caches import bounded_cache
 from gpuslice.dtypes import DType
 from gpuslice.engine import generic
-from gpuslice.engine.plan import MAX_CHANNELS, VECTOR_BYTES, LaunchPlan, PackedLaunch, Part, plan
+from gpuslice.engine.plan import MAX_CHANNELS, PIXEL_BYTES, VECTOR_BYTES, LaunchPlan, PackedLaunch, Part, plan
 from gpuslice.engine.trace import Launch, is_tracing, record_launch
 from gpuslice.engine.views import View
 from gpuslice.libraries import Array
@@ -148,7 +148,7 @@ class KernelExecutor(ABC):
         self, size: int, geometry: tuple[Geometry, ...], sources: abc.Sequence[int], targets: abc.Sequence[int]
     ) -> Plan:
         """Return the plan for parts at some addresses. It holds for all addresses with the same alignment."""
-        return self._plans(size, geometry, _alignment(sources), tuple([target % VECTOR_BYTES for target in targets]))
+        return self._plans(size, geometry, _alignment(sources), _places(targets))
 
     def run_planned(
         self,
@@ -173,7 +173,7 @@ class KernelExecutor(ABC):
         launches, left = plan(parts, size)
 
         def moved(launch: LaunchPlan) -> int:
-            return sum(prod(parts[i].shape) for i in launch.parts) * size
+            return sum(prod(parts[i].shape) for i in set(launch.parts)) * size
 
         packed = [one for launch in launches for one in self.pack(launch, parts, moved(launch))]
         return [(one, moved(one.launch)) for one in packed], left
@@ -197,3 +197,19 @@ def _alignment(sources: abc.Sequence[int]) -> tuple[int, ...]:
         return tuple([source % VECTOR_BYTES for source in sources])
     base = sources[0] - sources[0] % VECTOR_BYTES
     return tuple([source - base for source in sources])
+
+
+def _places(targets: abc.Sequence[int]) -> tuple[int, ...]:
+    """Return all that a plan depends on of target addresses: their position in a vector, and the distances in a pixel.
+
+    Other distances differ from call to call. Targets that are no neighbours have large distances here, too.
+    """
+    if not 1 < len(targets) <= MAX_CHANNELS:
+        return tuple([target % VECTOR_BYTES for target in targets])
+    first, lead = targets[0], targets[0] % VECTOR_BYTES
+    return tuple(
+        [
+            target - first + lead if abs(target - first) < PIXEL_BYTES else (i << 20) + target % VECTOR_BYTES
+            for i, target in enumerate(targets)
+        ]
+    )

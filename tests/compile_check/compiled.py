@@ -10,7 +10,7 @@ from in_flight import VECTOR, in_flight
 from nvrtc import Nvrtc, disassembled, package_file
 from sass import Instruction
 
-from gpuslice.engine.plan import all_instantiations, instantiation
+from gpuslice.engine.plan import Kernel, all_instantiations, instantiation
 
 # By version of CUDA. 13.0 and 13.2 are one package, so noxfile.py installs the older into a folder of its own.
 LIBRARIES = {
@@ -20,6 +20,7 @@ LIBRARIES = {
 }
 NVDISASM = "nvidia/cu13/bin/nvdisasm"
 CHUNK = 16  # instantiations per program: they share the work on the headers, and progress is shown
+PIXEL_KINDS = ("planes", "interleaved", "rearranged")
 MOST_REGISTERS = 64  # more would leave room for fewer threads on a multiprocessor
 
 Key = tuple[str, int, int, int, int]  # kind, width, variant, bits of the index, capacity
@@ -95,7 +96,8 @@ def least_in_flight(kind: str, width: int, variant: int) -> tuple[int, int]:
         return 64, 0
     if kind == "rows" and variant == 0:
         return 32 if width == 1 else 64, 0
-    vectors = 3 if abs(variant) == 3 else 4
+    # Four sources take so many registers that one of them may wait for the others.
+    vectors = 3 if abs(variant) == 3 or (kind == "interleaved" and abs(variant) == 4) else 4
     return vectors * VECTOR, vectors * VECTOR
 
 
@@ -149,5 +151,6 @@ def accesses(code: Sequence[Instruction]) -> dict[str, int]:
 
 def flight(code: Sequence[Instruction], kind: str, variant: int) -> dict[str, int]:
     """Return the bytes in flight of a kernel."""
-    aligned, misaligned = in_flight(code, abs(variant))
+    channels = Kernel(kind, 0, variant).channels if kind in PIXEL_KINDS else (abs(variant),)
+    aligned, misaligned = in_flight(code, sum(channels), len(channels) if kind == "interleaved" else 1)
     return {"aligned": aligned, "misaligned": misaligned}

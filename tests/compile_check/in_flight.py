@@ -63,7 +63,7 @@ class Path:
         return read > 0 and (any(behind) or (read > 1 and count % read > 0 and count % (read + 1) == 0))
 
 
-def in_flight(code: Sequence[Instruction], read: int) -> tuple[int, int]:
+def in_flight(code: Sequence[Instruction], read: int, sources: int = 1) -> tuple[int, int]:
     """Return how many bytes of a long run are under way, if its source is aligned to vectors and if it is not.
 
     The vectors of a long run are loaded from one register, or two, and constants. Those of short runs are loaded from a
@@ -76,12 +76,26 @@ def in_flight(code: Sequence[Instruction], read: int) -> tuple[int, int]:
     read : int
         Vectors that it reads for one or more that it writes; 0 if it has no long runs, so that all phases count. A source
         that is not aligned has one more, whose bytes do not count: neighbouring threads load them too.
+    sources : int
+        How many arrays these vectors come from. With several, each has registers of its own; the first load of a long run
+        has no predicate, and those of the vectors that only misaligned sources need have one.
     """
+    if sources > 1:
+        return _in_flight_of_several(code, read, sources)
     found: dict[bool, list[tuple[int, int]]] = {False: [(-VECTOR, 0)], True: [(-VECTOR, 0)]}
     for path in _phases(code, "LDG.E.128.CONSTANT" if read else "LDG"):
         misaligned, registers = path.is_misaligned(read), max(2, len({load.base for load in path.loads}))
         count = path.bytes() * read // (read + 1) if misaligned else path.bytes()
         found[misaligned].append((-registers if read else 0, count))
+    return max(found[False])[-1], max(found[True])[-1]
+
+
+def _in_flight_of_several(code: Sequence[Instruction], read: int, sources: int) -> tuple[int, int]:
+    found: dict[bool, list[tuple[bool, int]]] = {False: [(False, 0)], True: [(False, 0)]}
+    for path in _phases(code, "LDG.E.128.CONSTANT"):
+        misaligned = path.guarded is True
+        count = path.bytes() * read // (read + sources) if misaligned else path.bytes()
+        found[misaligned].append((not code[path.loads[0].number].predicate, count))
     return max(found[False])[-1], max(found[True])[-1]
 
 

@@ -108,6 +108,29 @@ def test_the_bytes_in_flight(read, text, aligned, misaligned):
     assert in_flight(code(text), read) == (aligned, misaligned)
 
 
+TWO = """
+LDG.E.128.CONSTANT R4,[R2]
+{0}@P0 LDG.E.128.CONSTANT R8,[R2+0x10]
+LDG.E.128.CONSTANT R12,[R30]
+@P1 LDG.E.128.CONSTANT R16,[R32]
+STG.E.EF.128 [R40],R4
+"""
+EACH = "\n".join(f"@P2 LDG.E.128.CONSTANT R{4 + 4 * i},[R{30 + i}]" for i in range(3)) + "\nEXIT"
+
+
+@pytest.mark.parametrize(
+    ("text", "aligned", "misaligned"),
+    [
+        (f"{TWO.format('')}EXIT", 32, 32),
+        (f"{TWO.format('')}{EACH}", 32, 32),  # other loads that a long run has not
+        (f"{TWO.format('PRMT R4,R4,0x1,R5' + chr(10))}EXIT", 16, 16),  # waits in between
+        (EACH, 48, 0),  # there is no long run
+    ],
+)
+def test_the_bytes_in_flight_from_two_sources(text, aligned, misaligned):
+    assert in_flight(code(text.strip()), 2, 2) == (aligned, misaligned)
+
+
 @pytest.mark.parametrize(
     ("kernel", "least"),
     [
@@ -117,6 +140,8 @@ def test_the_bytes_in_flight(read, text, aligned, misaligned):
         (("planes", 1, 2), (64, 64)),
         (("rearranged", 4, -3), (48, 48)),
         (("planes", 2, 4), (64, 64)),
+        (("interleaved", 1, 3), (48, 48)),
+        (("interleaved", 4, -31), (64, 64)),
     ],
 )
 def test_the_least_bytes_in_flight(kernel, least):

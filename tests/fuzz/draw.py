@@ -16,8 +16,10 @@ ITEMSIZES = [1, 1, 1, 2, 2, 4, 4, 8, 16, 3, 5, 6, 12, 24, 48]
 # Around every vector and tile boundary.
 EDGES = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257]
 # Forms of the sources of a plan, and the forms that give kinds of kernels which are rare otherwise.
-FORMS = ["one", "one", "split", "split", "many", "channels", "mixed", "transposed", "long"]
-FORMS_FOR = {"tiles": ["transposed"], "planes": ["channels"]}
+FORMS = ["one", "one", "split", "split", "many", "channels", "joined", "mixed", "transposed", "long"]
+FORMS_FOR = {"tiles": ["transposed"], "planes": ["channels"], "interleaved": ["joined"]}
+# How many items of a pixel each array of the form "joined" has.
+JOINED = [(1, 1), (1, 1, 1), (1, 1, 1, 1), (3, 1), (1, 3), (2, 1), (2, 2), (1, 1, 1, 1, 1)]
 LARGEST_SPAN = 1 << 20
 
 
@@ -114,6 +116,8 @@ class Draw:
         Return their memory, the views, and the axis that is split, if one is.
         """
         form = self.random.choice(self.forms)
+        if form == "joined":
+            return self.joined(itemsize, self.random.choice(JOINED))
         shape = self.shape_of(form, itemsize)
         strides, offset, span = self.layout_of(form, shape, itemsize)
         lead = self.random.choice([0, self.random.randrange(16)])
@@ -127,6 +131,26 @@ class Draw:
             return memory, [whole], None
         axis = len(shape) - 1 if form == "channels" else self.random.randrange(len(shape))
         return memory, np.split(whole, self.cuts(shape[axis], form), axis=axis), axis
+
+    def joined(self, itemsize, counts):
+        """Draw sources of neighbouring items of a target, of one shape but for the last axis and mostly of one form."""
+        gaps = self.random.random() < 0.3
+        shape = [self.random.randrange(1, 3), self.random.choice([1, 2]), self.random.choice(EDGES)]
+        flips = [self.random.choice([1, 1, -1]) for _ in shape]
+        rows = [shape[1] + self.random.randrange(3) * gaps, shape[2] + self.random.randrange(5) * gaps]
+        sizes = [shape[0] * rows[0] * rows[1] * count * itemsize for count in counts]
+        starts, at = [], self.random.choice([0, itemsize, self.random.randrange(16)])
+        for size in sizes:
+            starts.append(at)
+            at += size + itemsize * self.random.randrange(20) + self.random.choice([0, 0, 0, 0, 1])
+        memory = self.memory(at)
+        views = []
+        for start, count in zip(starts, counts, strict=True):
+            whole = np.ndarray((shape[0], *rows, count), f"V{itemsize}", memory.bytes, start)
+            view = whole[:, : shape[1], : shape[2]]
+            odd = self.random.random() < 0.05
+            views.append(view[tuple(slice(None, None, -flip if odd else flip) for flip in flips)])
+        return memory, views, -1
 
     def cuts(self, dim, form):
         """Draw where to split an axis."""
@@ -142,13 +166,8 @@ class Draw:
 
         Return the memory, the offset and the strides of each.
         """
-        if axis is not None and self.random.random() < 0.2:
-            shape = list(views[0].shape)
-            shape[axis] = sum(view.shape[axis] for view in views)
-            strides, offset, span = self.layout(shape, itemsize)
-            memory = Memory(self.library, span)
-            starts = [sum(view.shape[axis] for view in views[:i]) for i in range(len(views))]
-            return [(memory, offset + start * strides[axis], strides) for start in starts]
+        if axis is not None and self.random.random() < (0.8 if axis == -1 else 0.2):
+            return self.side_by_side(views, itemsize, axis)
         strided = len(views) == 1 and self.random.random() < 0.25
         targets = []
         for view in views:
@@ -160,27 +179,47 @@ class Draw:
             targets.append((Memory(self.library, lead + span), lead + offset, strides))
         return targets
 
+    def side_by_side(self, views, itemsize, axis, *, dense=False):
+        """Allocate targets that are one array together, as `targets` returns them."""
+        shape = list(views[0].shape)
+        shape[axis] = sum(view.shape[axis] for view in views)
+        strides, offset, span = self.layout(shape, itemsize)
+        if dense or self.random.random() < 0.5:
+            strides, offset, span = np.ndarray(shape, f"V{itemsize}").strides, 0, prod(shape) * itemsize
+        lead = self.random.choice([0, 0, itemsize, itemsize if dense else self.random.randrange(16)])
+        memory = Memory(self.library, lead + span)
+        starts = [sum(view.shape[axis] for view in views[:i]) for i in range(len(views))]
+        return [(memory, lead + offset + start * strides[axis], strides) for start in starts]
+
     def tuning(self, usual):
         """Draw how large the tiles are, and which parts take turns."""
         tile_bytes, shared_bytes = (self.random.choice([48, 256, 4096, 16384, 65536]) for _ in range(2))
         return Tuning(tile_bytes, usual.tile_sides, self.random.choice([64, 512, 4096]), shared_bytes)
 
     def source_for(self, kernel):
-        """Draw a view that a kernel should move.
+        """Draw views that a kernel should move, and their targets.
 
-        It begins at an odd item and has odd sizes, so that no two items become one.
+        They begin at an odd item and have odd sizes, so that no two items become one.
         """
         kind, width, variant = kernel
         count, far = self.random.randrange(301, 901, 2), abs(variant)
         if kind == "rows" and not far:
             far = next(step for step in range(self.random.choice([2, 5, 9]), 99) if not is_listed(kind, width, step))
+        if kind in ("planes", "interleaved"):
+            far = sum(kernel.channels)
         shape = {"rows": (count * far,), "tiles": (count // 4 * 2 + 1, 67)}.get(kind, (count, far))
         memory = self.memory((1 + prod(shape)) * width)
         whole = np.ndarray(shape, f"V{width}", memory.bytes, width)
-        if kind == "rows":
-            return memory, whole[:: far if variant >= 0 else -far]
-        if kind == "tiles":
-            return memory, whole.T
-        backward = variant < 0 if kind == "planes" else True
-        axis = 1 if kind == "rearranged" and variant > 0 else 0
-        return memory, np.flip(whole, axis) if backward else whole
+        cuts = np.cumsum(kernel.channels)[:-1]
+        if kind == "interleaved":
+            arrays = np.split(whole.reshape(-1), cuts * count)
+            views = [array.reshape(count, -1)[:: 1 if variant > 0 else -1] for array in arrays]
+            return memory, views, self.side_by_side(views, width, 1, dense=True)
+        if kind == "planes":
+            views = np.split(whole[:: 1 if variant > 0 else -1], cuts, axis=1)
+        elif kind == "rows":
+            views = [whole[:: far if variant >= 0 else -far]]
+        else:
+            views = [whole.T if kind == "tiles" else np.flip(whole, 1 if variant > 0 else 0)]
+        strides = [np.ndarray(view.shape, view.dtype).strides for view in views]
+        return memory, views, [(Memory(self.library, v.nbytes), 0, s) for v, s in zip(views, strides, strict=True)]

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from draw import Draw, Memory
+from draw import Draw
 
 from gpuslice.engine.plan import (
     CUDA_TUNING,
@@ -141,11 +141,7 @@ class Fuzz:
         """Try every kernel of the list, with 32-bit and 64-bit indices and with tables of each size."""
         for kernel, bits in itertools.product(KERNELS, (32, 64)):
             for capacity in self.capacities(kernel, bits):
-                memory, view = self.draw.source_for(kernel)
-                views = np.split(view, abs(kernel.variant), axis=1) if kernel.kind == "planes" else [view]
-                targets = [
-                    (Memory(self.cuda, view.nbytes), 0, np.ndarray(view.shape, view.dtype).strides) for view in views
-                ]
+                memory, views, targets = self.draw.source_for(kernel)
                 self.check(kernel.width, views, targets, kernel, bits, capacity)
                 del memory
 
@@ -173,7 +169,7 @@ def poison(targets):
 
 def may_stream(launch, parts):
     """Return whether the kernel may store past the caches: it expects some targets to be aligned to vectors."""
-    places = [parts[i].target + launch.target_offset for i in launch.parts]
+    places = [parts[i].target + launch.target_offset for i in launch.parts[: launch.part_count]]
     if launch.kind == "tiles":
         return not any(place % 16 for place in (*places, *(axis.target for axis in launch.axes[:-1])))
     return launch.kind == "rows" or len({place % 16 for place in places}) == 1

@@ -16,11 +16,11 @@ namespace {
 using Index = std::conditional_t<INDEX_BITS == 32, unsigned, unsigned long long>;
 using Parameters = gpuslice::Parameters<Index, CAPACITY>;
 
-// Large tables differ in the search for a block's part only, so a few kernels are enough. The parts of planes are
-// channels, and their tables have one size.
+// Large tables differ in the search for a block's part only, so a few kernels are enough. The parts of planes
+// and interleaved are channels, and their tables have one size.
 constexpr bool is_wanted(gpuslice::Kernel kernel) {
   if (!(KINDS >> kernel.kind & 1)) return false;
-  if (kernel.kind == gpuslice::kPlanes) return CAPACITY == 8;
+  if (kernel.kind == gpuslice::kPlanes || kernel.kind == gpuslice::kInterleaved) return CAPACITY == 8;
   return EVERY || CAPACITY <= 8 || (kernel.variant >= -1 && kernel.variant <= 1);
 }
 
@@ -39,6 +39,8 @@ constexpr emulated::Kernel kernel_at() {
     return call<rows<Index, CAPACITY, k.width, k.variant>>;
   else if constexpr (k.kind == kPlanes)
     return call<planes<Index, CAPACITY, k.width, k.variant>>;
+  else if constexpr (k.kind == kInterleaved)
+    return call<interleaved<Index, CAPACITY, k.width, k.variant>>;
   else if constexpr (k.kind == kRearranged)
     return call<rearranged<Index, CAPACITY, k.width, k.variant>>;
   else

@@ -71,3 +71,14 @@ def with_wider_items(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPla
     if not launch.flat and axes[-1].target != width:
         axes = (*axes, Axis((1,), width, width))  # the run became one item, and the next axis is no run
     return replace(launch, width=width, axes=axes)
+
+
+def with_target_strides(launch: LaunchPlan) -> tuple[Axis, ...]:
+    """Return a launch's axes with the strides of its targets, even if it is flat."""
+    if not launch.flat:
+        return launch.axes
+    axes, stride = [], launch.width
+    for axis in reversed(launch.axes):
+        axes.append(Axis(axis.counts, axis.source, stride))
+        stride *= axis.counts[0]
+    return tuple(reversed(axes))

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpuslice.engine.plan.kernel_sources import KERNELS
-from gpuslice.engine.plan.kernels import MAX_CHANNELS
+from gpuslice.engine.plan.kernel_sources import CHANNEL_KINDS, KERNELS, MAX_CHANNELS
 from gpuslice.engine.plan.layout import CUDA_32, CUDA_64
 
 
@@ -17,6 +16,6 @@ def all_instantiations() -> Iterator[tuple[str, int, int, int, int]]:
     """Yield the arguments of `instantiation` for everything that launches on CUDA can ask for."""
     for kind, width, variant in KERNELS:
         for layout in (CUDA_32, CUDA_64):
-            entries = range(2, MAX_CHANNELS + 1) if kind == "planes" else layout.capacities
+            entries = range(2, MAX_CHANNELS + 1) if kind in CHANNEL_KINDS else layout.capacities
             for capacity in sorted({layout.capacity(count) for count in entries}):
                 yield kind, width, variant, layout.index_bits, capacity

@@ -22,6 +22,8 @@ _STATEMENT = re.compile(
     r"|(?P<struct>struct Kernel \{ Kind kind; int width; int variant; \}; ?)"
     r"|constexpr Kernel kKernels\[\] = \{(?P<kernels>[\w{}, -]+)\}; ?"
 )
+# Kernels that move an array per channel, or two, together: their tables have an entry for each array.
+CHANNEL_KINDS = ("planes", "interleaved")
 _KERNEL = re.compile(r" ?\{(k\w+), (\d+), (-?\d+)\},?")
 
 
@@ -30,12 +32,12 @@ class Kernel(NamedTuple):
 
     Attributes
     ----------
-    kind : {"rows", "planes", "rearranged", "tiles"}
+    kind : {"rows", "planes", "interleaved", "rearranged", "tiles"}
     width : int
         Bytes of an item.
     variant : int
-        rows: the step between items, or 0 for any stride; planes and rearranged: the channels, negative if pixels go
-        backward; tiles: 0.
+        rows: the step between items, or 0 for any stride; planes, interleaved and rearranged: the channels, negative if
+        pixels go backward, and 31 or 13 for those of two arrays; tiles: 0.
     """
 
     kind: str
@@ -46,6 +48,12 @@ class Kernel(NamedTuple):
     def name(self) -> str:
         """The kernel with its width and variant, such as ``rows<4, -1>``."""
         return f"{self.kind}<{self.width}, {self.variant}>"
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        """How many items of a pixel each array has: one array for each channel, or two arrays."""
+        number = abs(self.variant)
+        return (1,) * number if number < 10 else divmod(number, 10)
 
 
 class Shared(NamedTuple):
@@ -143,6 +151,13 @@ def kernel_number(kernel: Kernel) -> int:
         raise LookupError(f"there is no kernel {kernel.name}: kernels/shared.h does not list it") from None
 
 
+def variant_of(channels: tuple[int, ...]) -> int:
+    """Return the variant whose arrays have so many items of a pixel each, or 0 if none can."""
+    if max(channels) == 1:
+        return len(channels) if len(channels) < 10 else 0
+    return 10 * channels[0] + channels[1] if len(channels) == 2 and max(channels) < 10 else 0
+
+
 def is_listed(kind: str, width: int, variant: int) -> bool:
     """Return whether the list has a kernel."""
     return Kernel(kind, width, variant) in _NUMBERS
@@ -152,6 +167,8 @@ _SHARED = read_shared((folder() / "shared.h").read_text())
 _NUMBERS = {kernel: number for number, kernel in enumerate(_SHARED.kernels)}
 
 KERNELS = _SHARED.kernels
+# The most arrays of a launch that belongs to the kinds above. Whether a copy of more could be one does not matter.
+MAX_CHANNELS = max(len(kernel.channels) for kernel in KERNELS if kernel.kind in CHANNEL_KINDS)
 VECTOR_BYTES = _SHARED.numbers["kVectorBytes"]
 LINE_BYTES = _SHARED.numbers["kLineBytes"]
 MAX_RANK = _SHARED.numbers["kMaxRank"]

@@ -3,34 +3,20 @@
 from collections import abc
 from dataclasses import replace
 
-from gpuslice.engine.plan.kernel_sources import KERNELS, VECTOR_BYTES, is_listed
+from gpuslice.engine.plan.axes import with_target_strides
+from gpuslice.engine.plan.channels import interleaved, planes
+from gpuslice.engine.plan.kernel_sources import VECTOR_BYTES, is_listed
 from gpuslice.engine.plan.parts import Axis, LaunchPlan, Part
-
-# Launches of more parts never become planes, so that a plan need not know the distances between their sources.
-MAX_CHANNELS = max(abs(kernel.variant) for kernel in KERNELS if kernel.kind == "planes")
 
 
 def with_kernel(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan:
-    """Choose the kernel: of planes, rearranged and tiles the first that can move the launch, else rows."""
-    for choose in (_planes, _rearranged, _tiles):
+    """Choose the kernel: the first that can move the launch, of those for pixels and tiles; else rows."""
+    for choose in (planes, interleaved, _rearranged, _tiles):
         chosen = choose(launch, parts)
         if chosen is not None and is_listed(*chosen.kernel):
             return chosen
     step, rest = divmod(launch.axes[-1].source, launch.width)
     return replace(launch, variant=step if not rest and is_listed("rows", launch.width, step) else 0)
-
-
-def _planes(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
-    """Channels side by side in the source, one target each: the source is read once for all."""
-    channels, width, run = len(launch.parts), launch.width, launch.axes[-1]
-    if channels < 2 or len(parts) > MAX_CHANNELS or not launch.flat or any(axis.varies for axis in launch.axes):
-        return None
-    if abs(run.source) != channels * width or run.counts[0] < VECTOR_BYTES // width:
-        return None
-    order = sorted(launch.parts, key=lambda i: parts[i].source)
-    if any(parts[order[i]].source - parts[order[0]].source != i * width for i in range(channels)):
-        return None
-    return replace(launch, kind="planes", variant=channels if run.source > 0 else -channels, parts=tuple(order))
 
 
 def _rearranged(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
@@ -60,7 +46,7 @@ def _tiles(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
     unit = next((k for k, axis in enumerate(outer) if abs(axis.source) == launch.width and not axis.varies), None)
     if unit is None or outer[unit].counts[0] * launch.width < VECTOR_BYTES:
         return None
-    axes = _with_target_strides(launch)
+    axes = with_target_strides(launch)
     axis, source, target = axes[unit], launch.source_offset, launch.target_offset
     if axis.source < 0:
         source += (axis.counts[0] - 1) * axis.source
@@ -68,13 +54,3 @@ def _tiles(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
         axis = Axis(axis.counts, -axis.source, -axis.target)
     ordered = (*axes[:unit], *axes[unit + 1 : -1], axis, axes[-1])
     return replace(launch, kind="tiles", axes=ordered, flat=False, source_offset=source, target_offset=target)
-
-
-def _with_target_strides(launch: LaunchPlan) -> tuple[Axis, ...]:
-    if not launch.flat:
-        return launch.axes
-    axes, stride = [], launch.width
-    for axis in reversed(launch.axes):
-        axes.append(Axis(axis.counts, axis.source, stride))
-        stride *= axis.counts[0]
-    return tuple(reversed(axes))

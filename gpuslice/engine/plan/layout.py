@@ -5,7 +5,7 @@ from collections import abc
 from dataclasses import dataclass, replace
 from math import prod
 
-from gpuslice.engine.plan.kernel_sources import CUDA_CAPACITIES, HEADER_BYTES, MAX_RANK, VECTOR_BYTES
+from gpuslice.engine.plan.kernel_sources import CHANNEL_KINDS, CUDA_CAPACITIES, HEADER_BYTES, MAX_RANK, VECTOR_BYTES
 from gpuslice.engine.plan.parts import LaunchPlan
 from gpuslice.engine.plan.tiling import Tiling
 
@@ -42,10 +42,12 @@ CUDA_64 = Layout(64, CUDA_CAPACITIES[64])
 def index_bits(launch: LaunchPlan) -> int:
     """Return the narrowest index for a launch, by the span of its views: 32 bits reach half their range."""
     shape = [max(axis.counts) for axis in launch.axes]
+    # The strides of channels are those of an array with one item of each pixel.
+    most = max(launch.kernel.channels) if launch.kind in CHANNEL_KINDS else 1
     spans = [
-        sum(abs(axis.source) * (n - 1) for axis, n in zip(launch.axes, shape, strict=True)),
+        most * sum(abs(axis.source) * (n - 1) for axis, n in zip(launch.axes, shape, strict=True)),
         0 if launch.flat else sum(abs(axis.target) * (n - 1) for axis, n in zip(launch.axes, shape, strict=True)),
-        prod(shape) * launch.item_bytes,
+        most * prod(shape) * launch.item_bytes,
         *(abs(axis.source) for axis in launch.axes),
         *(0 if launch.flat else abs(axis.target) for axis in launch.axes),
     ]

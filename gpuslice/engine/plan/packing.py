@@ -50,6 +50,9 @@ class PackedLaunch:
             return self.head + _PAIR.pack(sources[part] + ahead, targets[part] + behind) + self.tail
         spare = [0] * (self.capacity - len(parts))
         source, target = [sources[i] + ahead for i in parts], [targets[i] + behind for i in parts]
+        if launch.channel_source or launch.channel_target:
+            source = [address + i * launch.channel_source for i, address in enumerate(source)]
+            target = [address + i * launch.channel_target for i, address in enumerate(target)]
         return self.head + _addresses(2 * self.capacity).pack(*source, *spare, *target, *spare) + self.tail
 
 

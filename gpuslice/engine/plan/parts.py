@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from gpuslice.engine.plan.kernel_sources import Kernel
+from gpuslice.engine.plan.kernel_sources import CHANNEL_KINDS, Kernel
 
 # A part is compared with so many groups, the latest ones, before it starts a group of its own.
 _TRIED = 8
@@ -58,6 +58,9 @@ class LaunchPlan:
         Which of the parts, in the order of the tables.
     source_offset, target_offset : int
         Bytes from a part's addresses to where the axes start.
+    channel_source, channel_target : int
+        Bytes from the source and the target of a channel to those of the next, if one part has all channels. It is
+        named in `parts` once for each.
     """
 
     kind: str
@@ -68,6 +71,8 @@ class LaunchPlan:
     parts: tuple[int, ...]
     source_offset: int = 0
     target_offset: int = 0
+    channel_source: int = 0
+    channel_target: int = 0
 
     @property
     def kernel(self) -> Kernel:
@@ -81,13 +86,13 @@ class LaunchPlan:
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of an item in the target: of a pixel if pixels stay interleaved."""
-        return self.width * (abs(self.variant) if self.kind == "rearranged" else 1)
+        """Bytes of an item in the target: of a pixel if pixels are interleaved there."""
+        return self.width * (sum(self.kernel.channels) if self.kind in ("interleaved", "rearranged") else 1)
 
     @property
     def part_count(self) -> int:
-        """How many parts have tiles of their own: the channels of planes are read as one part."""
-        return 1 if self.kind == "planes" else len(self.parts)
+        """How many parts have tiles of their own: channels of the same pixels move together."""
+        return 1 if self.kind in CHANNEL_KINDS else len(self.parts)
 
     def counts(self, index: int) -> tuple[int, ...]:
         """Return the shape of the part at an index of `parts`."""

@@ -3,9 +3,10 @@
 from collections import abc
 
 from gpuslice.engine.plan.axes import in_target_order, with_aligned_items, with_merged_axes, with_wider_items
+from gpuslice.engine.plan.channels import interleaved_pair
 from gpuslice.engine.plan.kernel_sources import MAX_RANK
 from gpuslice.engine.plan.kernels import with_kernel
-from gpuslice.engine.plan.parts import LaunchPlan, Part, groups_of
+from gpuslice.engine.plan.parts import Group, LaunchPlan, Part, groups_of
 
 
 def plan(parts: abc.Sequence[Part], itemsize: int) -> tuple[list[LaunchPlan], list[int]]:
@@ -13,16 +14,16 @@ def plan(parts: abc.Sequence[Part], itemsize: int) -> tuple[list[LaunchPlan], li
 
     Notes
     -----
-    Of the addresses only the alignment to a vector matters, and for up to MAX_CHANNELS sources their distances. A plan
-    holds for all parts that agree in these.
+    Of the addresses only the alignment to a vector matters, and for up to MAX_CHANNELS parts the distances of their
+    sources and whether their targets are neighbours. A plan holds for all parts that agree in these.
     """
-    launches: list[LaunchPlan] = []
-    left: list[int] = []
-    for group in groups_of(parts, itemsize):
-        launch = in_target_order(with_aligned_items(group, parts, itemsize))
-        launch = with_wider_items(with_merged_axes(launch), parts)
-        if len(launch.axes) > MAX_RANK:
-            left += launch.parts
-        else:
-            launches.append(with_kernel(launch, parts))
-    return launches, left
+    simplified = [_simplified(group, parts, itemsize) for group in groups_of(parts, itemsize)]
+    left = [i for launch in simplified if len(launch.axes) > MAX_RANK for i in launch.parts]
+    launches = [launch for launch in simplified if len(launch.axes) <= MAX_RANK]
+    pair = interleaved_pair(launches, parts)
+    return [pair] if pair else [with_kernel(launch, parts) for launch in launches], left
+
+
+def _simplified(group: Group, parts: abc.Sequence[Part], itemsize: int) -> LaunchPlan:
+    launch = in_target_order(with_aligned_items(group, parts, itemsize))
+    return with_wider_items(with_merged_axes(launch), parts)
