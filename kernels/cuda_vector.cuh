@@ -99,10 +99,16 @@ GPUSLICE_INLINE void permute(const Vector128 (&in)[In], Vector128 (&out)[Out]) {
   }
 #pragma unroll
   for (int i = 0; i < 4 * Out; ++i) {
-    // A permute takes two words: two bytes each, then the two halves. A word that stays whole costs nothing.
+    // A permute takes two words. Four words are two permutes, of two bytes each, and a third of their halves. A word
+    // that stays whole costs nothing.
     const int a = Map::from(4 * i), b = Map::from(4 * i + 1), c = Map::from(4 * i + 2), d = Map::from(4 * i + 3);
+    const int first = a / 4, other = b / 4 != first ? b / 4 : c / 4 != first ? c / 4 : d / 4;
+    const auto is_one = [=](int byte) { return byte / 4 == first || byte / 4 == other; };
+    const auto chosen = [=](int byte) { return byte % 4 + (byte / 4 == first ? 0 : 4); };
     if (a % 4 == 0 && b == a + 1 && c == a + 2 && d == a + 3) {
-      to[i] = from[a / 4];
+      to[i] = from[first];
+    } else if (is_one(c) && is_one(d)) {
+      to[i] = __byte_perm(from[first], from[other], chosen(a) | chosen(b) << 4 | chosen(c) << 8 | chosen(d) << 12);
     } else {
       const unsigned low = __byte_perm(from[a / 4], from[b / 4], a % 4 | (4 + b % 4) << 4);
       const unsigned high = __byte_perm(from[c / 4], from[d / 4], c % 4 | (4 + d % 4) << 4);

@@ -52,6 +52,8 @@ class HostWalk final : public Walk {
         if (vectors == 4) return move_short_runs<Stream, 4>(body, source, target, runs);
         if (vectors == 8) return move_short_runs<Stream, 8>(body, source, target, runs);
       }
+    if constexpr (Body::kStride == Body::kWidth && Body::kWritten == 1 && !Stream)
+      if (items < Body::kItems) return move_tiny_runs(source, target, runs, items * Body::kWidth);
     for (; runs; --runs, source += pitch, target += target_pitch) {
       const char* from = source;
       char* to = target;
@@ -79,6 +81,32 @@ class HostWalk final : public Walk {
       to += vectors * kTargetStep;
       if (rest) move_rest<Stream>(body, from, to, rest, vectors);
       if (Stream && !flat) finish(to + rest * Body::kWidth);
+    }
+  }
+
+  // Move runs of less than a vector, each by its first and its last bytes, which may overlap.
+  GPUSLICE_INLINE void move_tiny_runs(const char* source, char* target, HostIndex runs, HostIndex bytes) const {
+    if (bytes == Body::kWidth) return move_ends<Body::kWidth>(source, target, runs, bytes);
+    if constexpr (Body::kWidth < 8) {
+      if (bytes < 4) return move_ends<2>(source, target, runs, bytes);
+      if (bytes < 8) return move_ends<4>(source, target, runs, bytes);
+      move_ends<8>(source, target, runs, bytes);
+    }
+  }
+
+  template <int Bytes>
+  GPUSLICE_INLINE void move_ends(const char* source, char* target, HostIndex runs, HostIndex bytes) const {
+    const HostStride ahead = ahead_, pitch = pitch_, target_pitch = target_pitch_;
+    const HostIndex last = bytes - Bytes;
+    if (last == 0) {
+#pragma GCC unroll 4
+      for (; runs; --runs, source += pitch, target += target_pitch) copy_item<Bytes>(target, source);
+      return;
+    }
+    for (; runs; --runs, source += pitch, target += target_pitch) {
+      prefetch(source, ahead);
+      copy_item<Bytes>(target, source);
+      copy_item<Bytes>(target + last, source + last);
     }
   }
 
@@ -137,7 +165,10 @@ class HostWalk final : public Walk {
   // Move Count vectors' worth of items, and go on to the next ones.
   template <bool Stream, int Count>
   GPUSLICE_INLINE void move_line(const Body& body, const char*& source, char*& target, HostStride step) const {
-    if constexpr (Body::kWritten > 1) {
+    if constexpr (Body::kWritten > 1 && Body::kOneTarget && Count % 2 == 0) {
+#pragma GCC unroll 2
+      for (int i = 0; i < Count; i += 2) move_pair<Stream>(body, source, target, step);
+    } else if constexpr (Body::kWritten > 1) {
 #pragma GCC unroll 4
       for (int i = 0; i < Count;
            ++i, source += kBackward ? -step : step, target += kBackward ? -kTargetStep : kTargetStep)
@@ -150,6 +181,21 @@ class HostWalk final : public Walk {
       store<Stream>(kBackward ? target - (Count - 1) * kTargetStep : target, vector);
       target += Count * (kBackward ? -kTargetStep : kTargetStep);
     }
+  }
+
+  // Move two times kItems pixels, whose vectors are stored two by two.
+  template <bool Stream>
+  GPUSLICE_INLINE void move_pair(const Body& body, const char*& source, char*& target, HostStride step) const {
+    Vector128 vector[2 * Body::kWritten];
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i, source += kBackward ? -step : step) {
+      const auto registers = load(body, source, stride());
+#pragma GCC unroll 4
+      for (int j = 0; j < Body::kWritten; ++j)
+        vector[(kBackward ? 1 - i : i) * Body::kWritten + j] = registers.vector[j];
+    }
+    store_from_any_vector<Stream>(kBackward ? target - kTargetStep : target, vector);
+    target += 2 * (kBackward ? -kTargetStep : kTargetStep);
   }
 
   template <bool Stream>

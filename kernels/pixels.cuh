@@ -47,6 +47,21 @@ struct Pixels : OneSource<Items> {
   }
 };
 
+// Whether four channels are permuted as two pairs, twice: each byte of a result then comes from two vectors, not four.
+// On CUDA it is fewer permutes for single bytes only, because a permute takes two words whatever their bytes.
+template <int Width, int Variant>
+constexpr bool kInTwoSteps = Variant == 4 && (Width == 1 || !GPUSLICE_CUDA);
+
+// Make two vectors of two.
+template <class Map>
+GPUSLICE_INLINE void pairs(Vector128 a, Vector128 b, Vector128& first, Vector128& second) {
+  const Vector128 in[2] = {a, b};
+  Vector128 out[2];
+  permute<Map>(in, out);
+  first = out[0];
+  second = out[1];
+}
+
 template <class Index, int Width, int Variant, bool Backward>
 struct Planes : Pixels<Index, Width, Parts<Variant>::kItems, Backward> {
   using Base = Pixels<Index, Width, Parts<Variant>::kItems, Backward>;
@@ -58,7 +73,16 @@ struct Planes : Pixels<Index, Width, Parts<Variant>::kItems, Backward> {
   GPUSLICE_INLINE explicit Planes(const unsigned long long* table) : targets(table) {}
 
   GPUSLICE_INLINE Registers taken(const Vector128 (&read)[Base::kRead]) const {
-    return Base::template permuted<Deinterleave<Width, Variant, Backward>>(read);
+    if constexpr (!kInTwoSteps<Width, Variant>) {
+      return Base::template permuted<Deinterleave<Width, Variant, Backward>>(read);
+    } else {
+      Vector128 even[2], odd[2], of_even[2], of_odd[2];
+      pairs<Deinterleave<Width, 2, false>>(read[0], read[1], even[0], odd[0]);
+      pairs<Deinterleave<Width, 2, false>>(read[2], read[3], even[1], odd[1]);
+      permute<Deinterleave<Width, 2, Backward>>(even, of_even);
+      permute<Deinterleave<Width, 2, Backward>>(odd, of_odd);
+      return {{of_even[0], of_odd[0], of_even[1], of_odd[1]}};
+    }
   }
 
   GPUSLICE_INLINE char* place(char* target, int i) const { return reinterpret_cast<char*>(targets.vector(target, i)); }
@@ -95,7 +119,17 @@ struct Interleaved : Pixels<Index, Width, Parts<Variant>::kItems, Backward> {
   static constexpr GPUSLICE_INLINE int scale(int s) { return Parts<Variant>::items(s); }
 
   GPUSLICE_INLINE Registers taken(const Vector128 (&read)[Base::kRead]) const {
-    return Base::template permuted<Interleave<Width, Variant, Backward>>(read);
+    if constexpr (!kInTwoSteps<Width, Variant>) {
+      return Base::template permuted<Interleave<Width, Variant, Backward>>(read);
+    } else {
+      Vector128 even[2], odd[2];
+      pairs<Interleave<Width, 2, Backward>>(read[0], read[2], even[0], even[1]);
+      pairs<Interleave<Width, 2, Backward>>(read[1], read[3], odd[0], odd[1]);
+      Registers registers;
+      pairs<Interleave<Width, 2, false>>(even[0], odd[0], registers.vector[0], registers.vector[1]);
+      pairs<Interleave<Width, 2, false>>(even[1], odd[1], registers.vector[2], registers.vector[3]);
+      return registers;
+    }
   }
 
   GPUSLICE_INLINE char* place(char* target, int i) const { return target + i * kVectorBytes; }

@@ -92,4 +92,6 @@ def _streams(launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> bool:
         # A cache line that a run fills in part would be written twice, and slowly.
         return run >= _STREAM_RUN or run % VECTOR_BYTES == 0
     places += [axis.target for axis in launch.axes[:-1]]
-    return (launch.kind == "tiles" or run % VECTOR_BYTES == 0) and not any(place % VECTOR_BYTES for place in places)
+    if any(place % VECTOR_BYTES for place in places):
+        return False
+    return launch.kind == "tiles" or (run >= _STREAM_RUN and run % VECTOR_BYTES == 0)
