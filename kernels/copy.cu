@@ -1,6 +1,7 @@
 // CUDA entry points, one template per kind of kernel, for NVRTC (C++17, sm_75 and newer).
 //
-// One thread's job: see cuda_walk.cuh (rows, planes, interleaved, rearranged) and cuda_tiles.cuh (tiles).
+// One thread's job: see cuda_walk.cuh (rows, planes, interleaved, rearranged), cuda_tiles.cuh (tiles) and
+// cuda_pixel_tiles.cuh (pixel_tiles).
 // Limits: kernels of the list in shared.h only. Index is unsigned for launches whose views span less than 2 GiB, else
 // unsigned long long. Capacity is the number of parts that the tables hold.
 // Launch shape: 1-D grids of as many blocks as the launch has tiles, kThreads threads each, no dynamic shared memory.
@@ -12,6 +13,7 @@
 
 #include "cuda_tiles.cuh"
 #include "cuda_walk.cuh"
+#include "pixel_tiles.cuh"
 #include "pixels.cuh"
 #include "rows.cuh"
 #include "tiles.cuh"
@@ -60,6 +62,13 @@ template <class Index, int Capacity, int Width, int>
 __global__ void __launch_bounds__(kThreads, kBlocks) tiles(const __grid_constant__ Parameters<Index, Capacity> p) {
   __shared__ __align__(16) char memory[TileShape<Width>::kMemory];
   copy_tile<Index, Width>(p.header, tile_of(p.header, p, static_cast<Index>(blockIdx.x)), memory);
+}
+
+template <class Index, int Capacity, int Width, int Channels>
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    pixel_tiles(const __grid_constant__ Parameters<Index, Capacity> p) {
+  __shared__ __align__(16) char memory[kPixelTileMemory];
+  copy_pixel_tile<Index, Width, Channels>(p.header, tile_of(p.header, p, static_cast<Index>(blockIdx.x)), memory);
 }
 
 }  // namespace GPUSLICE_SET

@@ -95,21 +95,26 @@ GPUSLICE_INLINE Reading<Body> reading_of(const Body& body, const char* source) {
   return reading;
 }
 
-// Whether the aligned vectors that hold the items from `source` on may be loaded: up to 15 bytes on either side of
-// them.
-template <class Body, class Index>
+// Whether the aligned vectors that hold so many vectors from an address on may be loaded: up to 15 bytes on either side
+// of them.
+template <int Vectors, class Index>
+GPUSLICE_INLINE bool are_readable(const Span<Index>& span, const char* first) {
+  const unsigned offset = offset_of(first);
+  // Unsigned: an address below span.low wraps to a huge number, so one comparison rejects both sides.
+  const Index begin = static_cast<Index>(first - offset - span.low);
+  return begin <= span.bytes && begin + (Vectors + (offset != 0)) * kVectorBytes <= span.bytes;
+}
+
+// Whether the aligned vectors that hold the items from `source` on may be loaded.
+template <class Body, class Index, int S = 0>
 GPUSLICE_INLINE bool readable(const Body& body, const Span<Index>& span, const char* source) {
-  if constexpr (Body::kRead > 0) {
-    const Reading<Body> reading = reading_of(body, source);
-#pragma unroll
-    for (int s = 0; s < Body::kSources; ++s) {
-      // Unsigned: an address below the source wraps to a huge number, so one comparison rejects both sides.
-      const Index begin = static_cast<Index>(reading.low[s] - body.source_at(span.low, s));
-      const Index bytes = span.bytes * Body::scale(s);
-      if (begin > bytes || begin + (Body::vectors(s) + (reading.offset[s] != 0)) * kVectorBytes > bytes) return false;
-    }
+  if constexpr (Body::kRead == 0 || S == Body::kSources) {
+    return true;
+  } else {
+    const Span<Index> own{body.source_at(span.low, S), span.bytes * Body::scale(S)};
+    return are_readable<Body::vectors(S)>(own, body.source_at(Body::first(source), S)) &&
+           readable<Body, Index, S + 1>(body, span, source);
   }
-  return true;
 }
 
 template <class Body>

@@ -67,11 +67,10 @@ GPUSLICE_INLINE void copy_item(char* target, const char* source) {
   *reinterpret_cast<Item*>(target) = *reinterpret_cast<const Item*>(source);
 }
 
-// A vector of items that lie `stride` bytes apart.
-template <int Width>
-GPUSLICE_INLINE Vector128 gather(const char* source, long long stride) {
+// A vector of the items that `read` returns by their numbers.
+template <int Width, class Read>
+GPUSLICE_INLINE Vector128 assembled(const Read& read) {
   using Item = typename ItemOf<Width>::type;
-  const auto read = [&](int i) { return *reinterpret_cast<const Item*>(source + i * stride); };
   if constexpr (Width == 16) {
     return read(0);
   } else if constexpr (Width == 8) {
@@ -86,19 +85,18 @@ GPUSLICE_INLINE Vector128 gather(const char* source, long long stride) {
   }
 }
 
-// Vectors made of the bytes of other vectors, as Map::from() says.
+// A vector of items that lie `stride` bytes apart.
+template <int Width>
+GPUSLICE_INLINE Vector128 gather(const char* source, long long stride) {
+  return assembled<Width>(
+      [&](int i) { return *reinterpret_cast<const typename ItemOf<Width>::type*>(source + i * stride); });
+}
+
+// Words made of the bytes of other words, as Map::from() says.
 template <class Map, int In, int Out>
-GPUSLICE_INLINE void permute(const Vector128 (&in)[In], Vector128 (&out)[Out]) {
-  unsigned from[4 * In], to[4 * Out];
+GPUSLICE_INLINE void permute(const unsigned (&from)[In], unsigned (&to)[Out]) {
 #pragma unroll
-  for (int i = 0; i < In; ++i) {
-    from[4 * i] = in[i].x;
-    from[4 * i + 1] = in[i].y;
-    from[4 * i + 2] = in[i].z;
-    from[4 * i + 3] = in[i].w;
-  }
-#pragma unroll
-  for (int i = 0; i < 4 * Out; ++i) {
+  for (int i = 0; i < Out; ++i) {
     // A permute takes two words. Four words are two permutes, of two bytes each, and a third of their halves. A word
     // that stays whole costs nothing.
     const int a = Map::from(4 * i), b = Map::from(4 * i + 1), c = Map::from(4 * i + 2), d = Map::from(4 * i + 3);
@@ -115,6 +113,20 @@ GPUSLICE_INLINE void permute(const Vector128 (&in)[In], Vector128 (&out)[Out]) {
       to[i] = __byte_perm(low, high, 0x5410);
     }
   }
+}
+
+// Vectors made of the bytes of other vectors, as Map::from() says.
+template <class Map, int In, int Out>
+GPUSLICE_INLINE void permute(const Vector128 (&in)[In], Vector128 (&out)[Out]) {
+  unsigned from[4 * In], to[4 * Out];
+#pragma unroll
+  for (int i = 0; i < In; ++i) {
+    from[4 * i] = in[i].x;
+    from[4 * i + 1] = in[i].y;
+    from[4 * i + 2] = in[i].z;
+    from[4 * i + 3] = in[i].w;
+  }
+  permute<Map>(from, to);
 #pragma unroll
   for (int i = 0; i < Out; ++i) out[i] = make_uint4(to[4 * i], to[4 * i + 1], to[4 * i + 2], to[4 * i + 3]);
 }

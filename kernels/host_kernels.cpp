@@ -2,6 +2,7 @@
 
 #include "host.h"
 #include "host_runs.h"
+#include "pixel_tiles.cuh"
 #include "pixels.cuh"
 #include "rows.cuh"
 #include "tiles.cuh"
@@ -33,6 +34,10 @@ void run_kernel(const void* parameters, HostIndex first, HostIndex last) {
     alignas(kLineBytes) char memory[TileShape<K.width>::kMemory];
     for (HostIndex block = first; block < last; ++block)
       copy_tile<HostIndex, K.width>(tables.header, tile_of_block(tables, block), memory);
+  } else if constexpr (K.kind == kPixelTiles) {
+    alignas(kLineBytes) char memory[kPixelTileMemory];
+    for (HostIndex block = first; block < last; ++block)
+      copy_pixel_tile<HostIndex, K.width, K.variant>(tables.header, tile_of_block(tables, block), memory);
   } else {
     HostWalk walk(body_of<K>(tables), tables.header);
     walk.move_blocks(tables, first, last);

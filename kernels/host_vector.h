@@ -10,6 +10,8 @@
 
 #if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "config.h"
@@ -115,6 +117,19 @@ GPUSLICE_INLINE Vector128 gather(const char* source, long long stride) {
   if constexpr (Width == 4) return gathered<uint32_t>(source, stride, std::make_integer_sequence<int, 4>{});
   if constexpr (Width == 2) return gathered<uint16_t>(source, stride, std::make_integer_sequence<int, 8>{});
   if constexpr (Width == 1) return gathered<uint8_t>(source, stride, std::make_integer_sequence<int, 16>{});
+}
+
+// The bytes of a vector that another vector names, by numbers below 16.
+GPUSLICE_INLINE Vector128 shuffled(Vector128 v, Vector128 from) {
+#if defined(__SSSE3__)
+  return reinterpret_cast<Vector128>(_mm_shuffle_epi8(reinterpret_cast<__m128i>(v), reinterpret_cast<__m128i>(from)));
+#elif defined(__aarch64__)
+  return reinterpret_cast<Vector128>(vqtbl1q_u8(reinterpret_cast<uint8x16_t>(v), reinterpret_cast<uint8x16_t>(from)));
+#else
+  Vector128 result;
+  for (int i = 0; i < kVectorBytes; ++i) result[i] = v[from[i]];
+  return result;
+#endif
 }
 
 // A permutation folds the vectors read into one vector of the result, one after the other. Return which of the 32 bytes

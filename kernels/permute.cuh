@@ -52,5 +52,15 @@ struct Rearrange {
   }
 };
 
+// One column of Rows rows of pixels that have three channels, and together three words in each row: the pixels one
+// after the other. Reversed reverses the channels of each. Bytes behind the last pixel are any.
+template <int Width, int Rows, int Column, bool Reversed>
+struct PixelColumn {
+  static constexpr GPUSLICE_INLINE int from(int byte) {
+    const int pixel = 3 * Width, row = byte < Rows * pixel ? byte / pixel : Rows - 1, channel = byte / Width % 3;
+    return 12 * row + Column * pixel + (Reversed ? 2 - channel : channel) * Width + byte % Width;
+  }
+};
+
 }  // namespace GPUSLICE_SET
 }  // namespace gpuslice

@@ -30,12 +30,20 @@ constexpr int kHostTileRuns[] = {256, 128, 64, 64, 64};
 constexpr int kCudaTileUnits[] = {128, 64, 64, 32, 32};
 constexpr int kCudaTileRuns[] = {128, 128, 64, 64, 32};
 
-enum Kind { kRows, kPlanes, kInterleaved, kRearranged, kTiles };
+// The same of the pixel_tiles kernels, in bytes, since they take pixels of any size; see pixel_tile_sides(). And the
+// most channels of a pixel that they take.
+constexpr int kHostPixelUnitBytes = 192;
+constexpr int kHostPixelRunBytes = 768;
+constexpr int kCudaPixelUnitBytes = 384;
+constexpr int kCudaPixelRunBytes = 192;
+constexpr int kMostChannels = 24;
 
-// `width`: bytes of an item; of kPlanes, kInterleaved and kRearranged: of one channel of a pixel.
+enum Kind { kRows, kPlanes, kInterleaved, kRearranged, kTiles, kPixelTiles };
+
+// `width`: bytes of an item; of kPlanes, kInterleaved, kRearranged and kPixelTiles: of one channel of a pixel.
 // `variant` of kRows: the step between items, or 0 for any stride. Of kPlanes, kInterleaved and kRearranged: the
 // channels, negative if pixels go backward; 31 and 13: channels of two arrays, so many of the first and of the second.
-// Of kTiles: 0.
+// Of kTiles: 0. Of kPixelTiles: the channels, or 0 for any number of them.
 struct Kernel {
   Kind kind;
   int width;
@@ -74,6 +82,8 @@ constexpr Kernel kKernels[] = {
   {kRearranged, 4, 2}, {kRearranged, 4, -2}, {kRearranged, 4, 3}, {kRearranged, 4, -3},
   {kRearranged, 4, 4}, {kRearranged, 4, -4},
   {kTiles, 1, 0}, {kTiles, 2, 0}, {kTiles, 4, 0}, {kTiles, 8, 0}, {kTiles, 16, 0},
+  {kPixelTiles, 1, 3}, {kPixelTiles, 2, 3}, {kPixelTiles, 4, 3},
+  {kPixelTiles, 1, 0}, {kPixelTiles, 2, 0}, {kPixelTiles, 4, 0}, {kPixelTiles, 8, 0},
 };
 // clang-format on
 

@@ -29,6 +29,22 @@ GPUSLICE_INLINE void shift_tile(Index lead, Index& at, unsigned& side) {
     side -= static_cast<unsigned>(lead);
 }
 
+// Go from the first item of a part to where a tile is along its first `axes` axes; `number` counts those places.
+template <class Index>
+GPUSLICE_INLINE void add_outer_axes(const Header<Index>& header, const Tile<Index>& tile, unsigned axes, Index number,
+                                    const char*& source, char*& target) {
+  using Stride = typename Signed<Index>::type;
+#pragma unroll 1
+  for (unsigned k = axes; k-- > 0;) {
+    const Divisor<Index> extent = axis(header, tile, k);
+    const Index outer = k ? divide(number, extent) : 0;
+    const Index at = number - outer * extent.value;
+    source += static_cast<Stride>(at) * header.source_stride[k];
+    target += static_cast<Stride>(at) * header.target_stride[k];
+    number = outer;
+  }
+}
+
 // Copy the tile of a block.
 template <class Index, int Width>
 GPUSLICE_INLINE void copy_tile(const Header<Index>& header, const Tile<Index>& tile, char* memory) {
@@ -44,7 +60,8 @@ GPUSLICE_INLINE void copy_tile(const Header<Index>& header, const Tile<Index>& t
   const Index unit_tiles = (ahead + units + Shape::kUnit - 1) / Shape::kUnit;
   // Tiles with neighbouring numbers are neighbours along the unit axis: they read what is next in the source.
   const Index row = tile.number / unit_tiles;
-  Index unit_at = (tile.number - row * unit_tiles) * Shape::kUnit, rest = row / run_tiles;
+  Index unit_at = (tile.number - row * unit_tiles) * Shape::kUnit;
+  const Index rest = row / run_tiles;
   Index run_at = (row - rest * run_tiles) * Shape::kRun;
   unsigned run_side = Shape::kRun, unit_side = Shape::kUnit;
   if (lines) {
@@ -54,15 +71,7 @@ GPUSLICE_INLINE void copy_tile(const Header<Index>& header, const Tile<Index>& t
   }
   const char* source = tile.source + static_cast<Stride>(run_at) * header.source_stride[last] + unit_at * Width;
   char* target = tile.target + run_at * Width + static_cast<Stride>(unit_at) * header.target_stride[last - 1];
-#pragma unroll 1
-  for (unsigned k = last - 1; k-- > 0;) {
-    const Divisor<Index> extent = axis(header, tile, k);
-    const Index outer = k ? divide(rest, extent) : 0;
-    const Index at = rest - outer * extent.value;
-    source += static_cast<Stride>(at) * header.source_stride[k];
-    target += static_cast<Stride>(at) * header.target_stride[k];
-    rest = outer;
-  }
+  add_outer_axes(header, tile, last - 1, rest, source, target);
   const Index run = runs - run_at, unit = units - unit_at;
   move_tile<Width>(source, header.source_stride[last], target, header.target_stride[last - 1],
                    run < run_side ? static_cast<unsigned>(run) : run_side,

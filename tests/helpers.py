@@ -140,6 +140,9 @@ def views_for(kernel):
         return [items[: COUNT * abs(step)][::step][:COUNT]]
     if kind == "tiles":
         return [items[: 75 * 65].reshape(75, 65).T]
+    if kind == "pixel_tiles":
+        channels = variant or 5
+        return [np.resize(items, (75 * 65 * channels,)).reshape(75, 65, channels).transpose(1, 0, 2)]
     # They begin at an odd item, so that no items become one.
     each = kernel.channels if kind in ("planes", "interleaved") else (far,)
     if kind == "interleaved":

@@ -52,7 +52,7 @@ def shared(kernels="{kRows, 1, 0},", more=""):
 namespace gpuslice {{
 constexpr int kVectorBytes = 16;  // of a vector
 constexpr int kSizes[] = {{1, 8, 128}};
-enum Kind {{ kRows, kTiles }};
+enum Kind {{ kRows, kTiles, kPixelTiles }};
 struct Kernel {{
   Kind kind;
   int width;
@@ -67,10 +67,12 @@ constexpr Kernel kKernels[] = {{
 
 
 def test_shared_numbers_are_read():
-    found = kernel_sources.read_shared(shared("{kRows, 1, 0}, {kRows, 2, -3},\n  {kTiles, 16, 0},"))
+    found = kernel_sources.read_shared(
+        shared("{kRows, 1, 0}, {kRows, 2, -3},\n  {kTiles, 16, 0}, {kPixelTiles, 1, 3},")
+    )
     assert found.numbers == {"kVectorBytes": 16}
     assert found.arrays == {"kSizes": (1, 8, 128)}
-    assert found.kernels == (("rows", 1, 0), ("rows", 2, -3), ("tiles", 16, 0))
+    assert found.kernels == (("rows", 1, 0), ("rows", 2, -3), ("tiles", 16, 0), ("pixel_tiles", 1, 3))
     assert found.kernels[1].name == "rows<2, -3>"
 
 
@@ -97,7 +99,7 @@ def test_cpp_reads_the_same(tmp_path):
 #include "shared.h"
 using namespace gpuslice;
 int main() {
-  const char* kinds[] = {"rows", "planes", "interleaved", "rearranged", "tiles"};
+  const char* kinds[] = {"rows", "planes", "interleaved", "rearranged", "tiles", "pixel_tiles"};
   for (Kernel k : kKernels) printf("%s<%d, %d>\\n", kinds[k.kind], k.width, k.variant);
   printf("%d %d %d %d %d\\n", kVectorBytes, kMaxRank, kLineBytes, kHeaderBytes32, kHeaderBytes64);
 }

@@ -26,6 +26,18 @@ KERNELS = {
     "every second complex128": (lambda: items(1024, dtype="c16")[::2], "rows<16, 0>"),
     "transposed bytes": (lambda: items(80, 70).T, "tiles<1, 0>"),
     "transposed words, backward": (lambda: items(80, 70, dtype="u4").T[R, R], "tiles<4, 0>"),
+    "transposed pixels": (lambda: items(40, 64, 3).transpose(1, 0, 2), "pixel_tiles<1, 3>"),
+    "pixels turned right": (lambda: items(41, 63, 3).transpose(1, 0, 2)[:, R], "pixel_tiles<1, 3>"),
+    "pixels turned left, channels reversed": (
+        lambda: items(41, 63, 3).transpose(1, 0, 2)[R, :, R], "pixel_tiles<1, 3>"
+    ),
+    "transposed pixels of halves": (lambda: items(41, 63, 3, dtype="u2").transpose(1, 0, 2)[..., R], "pixel_tiles<2, 3>"),
+    "transposed pixels of words": (lambda: items(41, 63, 3, dtype="u4").transpose(1, 0, 2), "pixel_tiles<4, 3>"),
+    "transposed, four channels reversed": (lambda: items(41, 63, 4).transpose(1, 0, 2)[..., R], "pixel_tiles<1, 0>"),
+    "transposed pixels of doubles": (lambda: items(41, 63, 3, dtype="f8").transpose(1, 0, 2), "pixel_tiles<8, 0>"),
+    "transposed 5-byte items": (lambda: items(41, 63, dtype="V5").T, "pixel_tiles<1, 0>"),
+    "transposed 48-byte items": (lambda: items(41, 63, dtype="V48").T, "pixel_tiles<8, 0>"),
+    "images of a batch, transposed": (lambda: items(2, 41, 63, 3).transpose(0, 2, 1, 3), "pixel_tiles<1, 3>"),
     "reversed channels": (lambda: items(40, 64, 3)[..., R], "rearranged<1, 3>"),
     "mirrored pixels": (lambda: items(40, 64, 3)[:, R], "rearranged<1, -3>"),
     "mirrored pixels of halves": (lambda: items(40, 64, 3, dtype="u2")[:, R], "rearranged<2, -3>"),

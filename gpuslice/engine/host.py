@@ -83,6 +83,8 @@ def _streams(launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> bool:
     # Planes write to several places in turns, which is slower past the caches.
     if size < _STREAM_BYTES or launch.kind == "planes":
         return False
+    if launch.kind == "pixel_tiles":
+        return True  # each row begins at a cache line of its own
     places = [parts[i].target + launch.target_offset for i in launch.parts[: launch.part_count]]
     # Items that never end where a vector does would all be written as the edges of runs are.
     if any(place % gcd(launch.item_bytes, VECTOR_BYTES) for place in places):

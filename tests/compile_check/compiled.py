@@ -90,9 +90,9 @@ class Compiled:
 def least_in_flight(kind: str, width: int, variant: int) -> tuple[int, int]:
     """Return how many bytes a thread must have under way, of an aligned source and of one that is not.
 
-    Tiles load misaligned rows item by item, and gathers load single items.
+    Tiles load misaligned rows item by item, tiles of pixels load all rows alike, and gathers load single items.
     """
-    if kind == "tiles":
+    if kind in ("tiles", "pixel_tiles"):
         return 64, 0
     if kind == "rows" and variant == 0:
         return 32 if width == 1 else 64, 0
@@ -151,6 +151,9 @@ def accesses(code: Sequence[Instruction]) -> dict[str, int]:
 
 def flight(code: Sequence[Instruction], kind: str, variant: int) -> dict[str, int]:
     """Return the bytes in flight of a kernel."""
-    channels = Kernel(kind, 0, variant).channels if kind in PIXEL_KINDS else (abs(variant),)
+    if kind == "pixel_tiles":
+        channels: tuple[int, ...] = ()
+    else:
+        channels = Kernel(kind, 0, variant).channels if kind in PIXEL_KINDS else (abs(variant),)
     aligned, misaligned = in_flight(code, sum(channels), len(channels) if kind == "interleaved" else 1)
     return {"aligned": aligned, "misaligned": misaligned}

@@ -142,6 +142,7 @@ def test_the_bytes_in_flight_from_two_sources(text, aligned, misaligned):
         (("planes", 2, 4), (64, 64)),
         (("interleaved", 1, 3), (48, 48)),
         (("interleaved", 4, -31), (64, 64)),
+        (("pixel_tiles", 1, 3), (64, 0)),
     ],
 )
 def test_the_least_bytes_in_flight(kernel, least):

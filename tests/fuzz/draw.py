@@ -16,8 +16,13 @@ ITEMSIZES = [1, 1, 1, 2, 2, 4, 4, 8, 16, 3, 5, 6, 12, 24, 48]
 # Around every vector and tile boundary.
 EDGES = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257]
 # Forms of the sources of a plan, and the forms that give kinds of kernels which are rare otherwise.
-FORMS = ["one", "one", "split", "split", "many", "channels", "joined", "mixed", "transposed", "long"]
-FORMS_FOR = {"tiles": ["transposed"], "planes": ["channels"], "interleaved": ["joined"]}
+FORMS = ["one", "one", "split", "split", "many", "channels", "joined", "mixed", "transposed", "pixels", "long"]
+FORMS_FOR = {
+    "tiles": ["transposed"],
+    "planes": ["channels"],
+    "interleaved": ["joined"],
+    "pixel_tiles": ["pixels"],
+}
 # How many items of a pixel each array of the form "joined" has.
 JOINED = [(1, 1), (1, 1, 1), (1, 1, 1, 1), (3, 1), (1, 3), (2, 1), (2, 2), (1, 1, 1, 1, 1)]
 LARGEST_SPAN = 1 << 20
@@ -87,6 +92,17 @@ class Draw:
         if form == "transposed":
             shape = [self.random.choice(EDGES[8:]), self.random.choice(EDGES[8:18])]
             shape.insert(self.random.randrange(3), self.random.choice([1, 1, 2]))
+        if form == "pixels":
+            channels = self.random.choice([2, 3, 3, 3, 3, 4, 5, 6, 7, 9, 24])
+            edges = EDGES[8:] if channels * itemsize <= 12 else EDGES[2:14]
+            shape = [
+                self.random.choice([1, 1, 1, 2]),
+                self.random.choice(edges),
+                self.random.choice(edges[:9]),
+                channels,
+            ]
+            if self.random.random() < 0.5:
+                shape[1:3] = shape[2:0:-1]
         if form == "long":  # rows about as long as what a block of 32 threads moves at once
             shape = [self.random.randrange(1, 5), self.random.randrange(1500, 3000) // itemsize]
         if form == "channels":
@@ -99,6 +115,14 @@ class Draw:
         strides, offset, span = self.layout(shape, itemsize)
         if form == "transposed":
             strides, offset, span = np.empty(shape, f"V{itemsize}", order="F").strides, 0, prod(shape) * itemsize
+        if form == "pixels":  # columns of rows that may have more pixels than are taken
+            unit, run, channels = shape[1:]
+            pitch = (unit + self.random.choice([0, 0, 1, 5])) * channels
+            strides = [run * pitch, channels, pitch, 1]
+            steps = [stride * itemsize * self.random.choice([1, 1, -1]) for stride in strides]
+            offset = sum((count - 1) * -step for count, step in zip(shape, steps, strict=True) if step < 0)
+            span = sum((count - 1) * abs(step) for count, step in zip(shape, steps, strict=True)) + itemsize
+            strides = tuple(steps)
         if form == "channels":
             order, swap = self.random.choice([1, -1]), self.random.choice([1, -1])
             pixel = shape[3] * itemsize
@@ -127,8 +151,10 @@ class Draw:
             whole = whole[::-1] if self.random.random() < 0.5 else whole[:, ::-1, 1:]
         if form == "mixed":
             return memory, [whole, whole[..., ::-1], whole[::-1], whole[..., : shape[-1] // 2]], None
-        if form in ("one", "transposed", "long") or (form == "channels" and self.random.random() < 0.5):
+        if form in ("one", "transposed", "long") or (form in ("channels", "pixels") and self.random.random() < 0.5):
             return memory, [whole], None
+        if form == "pixels":
+            return memory, np.split(whole, self.cuts(shape[0], form), axis=0), 0
         axis = len(shape) - 1 if form == "channels" else self.random.randrange(len(shape))
         return memory, np.split(whole, self.cuts(shape[axis], form), axis=axis), axis
 
@@ -207,7 +233,14 @@ class Draw:
             far = next(step for step in range(self.random.choice([2, 5, 9]), 99) if not is_listed(kind, width, step))
         if kind in ("planes", "interleaved"):
             far = sum(kernel.channels)
-        shape = {"rows": (count * far,), "tiles": (count // 4 * 2 + 1, 67)}.get(kind, (count, far))
+        if kind == "pixel_tiles":
+            far = variant or self.random.choice([n for n in (2, 3, 4, 5, 7, 24) if not is_listed(kind, width, n)])
+            far = min(far, 64 // width)
+        shape = {
+            "rows": (count * far,),
+            "tiles": (count // 4 * 2 + 1, 67),
+            "pixel_tiles": (count // 8 * 2 + 1, 67, far),
+        }.get(kind, (count, far))
         memory = self.memory((1 + prod(shape)) * width)
         whole = np.ndarray(shape, f"V{width}", memory.bytes, width)
         cuts = np.cumsum(kernel.channels)[:-1]
@@ -219,6 +252,9 @@ class Draw:
             views = np.split(whole[:: 1 if variant > 0 else -1], cuts, axis=1)
         elif kind == "rows":
             views = [whole[:: far if variant >= 0 else -far]]
+        elif kind == "pixel_tiles":
+            reversible = far * width <= 16 and self.random.random() < 0.5
+            views = [whole.transpose(1, 0, 2)[..., :: -1 if reversible else 1]]
         else:
             views = [whole.T if kind == "tiles" else np.flip(whole, 1 if variant > 0 else 0)]
         strides = [np.ndarray(view.shape, view.dtype).strides for view in views]

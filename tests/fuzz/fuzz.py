@@ -169,6 +169,8 @@ def poison(targets):
 
 def may_stream(launch, parts):
     """Return whether the kernel may store past the caches: it expects some targets to be aligned to vectors."""
+    if launch.kind == "pixel_tiles":
+        return True
     places = [parts[i].target + launch.target_offset for i in launch.parts[: launch.part_count]]
     if launch.kind == "tiles":
         return not any(place % 16 for place in (*places, *(axis.target for axis in launch.axes[:-1])))

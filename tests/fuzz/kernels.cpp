@@ -43,6 +43,8 @@ constexpr emulated::Kernel kernel_at() {
     return call<interleaved<Index, CAPACITY, k.width, k.variant>>;
   else if constexpr (k.kind == kRearranged)
     return call<rearranged<Index, CAPACITY, k.width, k.variant>>;
+  else if constexpr (k.kind == kPixelTiles)
+    return call<pixel_tiles<Index, CAPACITY, k.width, k.variant>>;
   else
     return call<tiles<Index, CAPACITY, k.width, k.variant>>;
 }

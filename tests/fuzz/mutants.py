@@ -15,7 +15,19 @@ MUTANTS = {
         "permute.cuh", ["planes"], lambda text: wrap_return(text, "struct Deinterleave", "from", "({}) ^ 1")
     ),
     "every target counts as aligned": ("cuda_vector.cuh", ["rows"], lambda text: set_body(text, "is_aligned", "return true;")),
-    "every load counts as inside its view": ("cuda_batch.cuh", ["rows"], lambda text: set_body(text, "readable", "return true;")),
+    "every load counts as inside its view": ("cuda_batch.cuh", ["rows"], lambda text: set_body(text, "are_readable", "return true;")),
+    "every load of pixels counts as inside its view": (
+        "cuda_batch.cuh", ["pixel_tiles"], lambda text: set_body(text, "are_readable", "return true;")
+    ),
+    "pixels that are not aligned are shifted too far": (
+        "cuda_pixel_tiles.cuh", ["pixel_tiles"], lambda text: wrap_last_argument(text, "load_pixels", "spliced", "({}) / 2 * 2")
+    ),
+    "a vector of a column of pixels begins elsewhere": (
+        "cuda_pixel_tiles.cuh", ["pixel_tiles"], lambda text: wrap_last_argument(text, "write_columns", "spliced", "({}) & 4")
+    ),
+    "the channels of reversed pixels are rotated": (
+        "permute.cuh", ["pixel_tiles"], lambda text: wrap_return(text, "struct PixelColumn", "from", "({}) ^ Reversed")
+    ),
     "a batch may end behind its run": ("cuda_walk.cuh", ["rows"], lambda text: drop_first_guard(text, "move_in_run")),
     "two runs are spliced beside where they meet": (
         "cuda_walk.cuh", ["rows"], lambda text: wrap_last_argument(text, "splice_runs", "spliced", "({}) / 2")

@@ -32,12 +32,13 @@ class Kernel(NamedTuple):
 
     Attributes
     ----------
-    kind : {"rows", "planes", "interleaved", "rearranged", "tiles"}
+    kind : {"rows", "planes", "interleaved", "rearranged", "tiles", "pixel_tiles"}
     width : int
-        Bytes of an item.
+        Bytes of an item, or of one channel of a pixel.
     variant : int
         rows: the step between items, or 0 for any stride; planes, interleaved and rearranged: the channels, negative if
-        pixels go backward, and 31 or 13 for those of two arrays; tiles: 0.
+        pixels go backward, and 31 or 13 for those of two arrays; tiles: 0; pixel_tiles: the channels, or 0 for any
+        number of them.
     """
 
     kind: str
@@ -129,12 +130,16 @@ def _kernels(text: str, kinds: list[str]) -> list[Kernel]:
         found = _KERNEL.match(text, at)
         if found is None or found[1] not in kinds:
             raise ValueError(f"kernels/shared.h: no kernel is {text[at : at + 30].strip()!r}")
-        kernel = Kernel(found[1].removeprefix("k").lower(), int(found[2]), int(found[3]))
+        kernel = Kernel(_snake_case(found[1].removeprefix("k")), int(found[2]), int(found[3]))
         if kernel in kernels:
             raise ValueError(f"kernels/shared.h lists {kernel.name} twice")
         kernels.append(kernel)
         at = found.end()
     return kernels
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def kernel_number(kernel: Kernel) -> int:
@@ -172,18 +177,41 @@ MAX_CHANNELS = max(len(kernel.channels) for kernel in KERNELS if kernel.kind in 
 VECTOR_BYTES = _SHARED.numbers["kVectorBytes"]
 LINE_BYTES = _SHARED.numbers["kLineBytes"]
 MAX_RANK = _SHARED.numbers["kMaxRank"]
+MOST_PIXEL_CHANNELS = _SHARED.numbers["kMostChannels"]
 CUDA_THREADS = _SHARED.numbers["kCudaThreads"]
 # By the bits of an index: bytes before the tables of a launch's parameters, and the tables' sizes on CUDA.
 HEADER_BYTES = {32: _SHARED.numbers["kHeaderBytes32"], 64: _SHARED.numbers["kHeaderBytes64"]}
 CUDA_CAPACITIES = {32: _SHARED.arrays["kCapacities32"], 64: _SHARED.arrays["kCapacities64"]}
 
 
-def _sides(executor: str) -> dict[int, tuple[int, int]]:
+class TileSides(NamedTuple):
+    """How large the tiles are along the axis on which the source is contiguous, and along that of the target.
+
+    Attributes
+    ----------
+    of_items : dict of int to (int, int)
+        The items of a tile of the tiles kernel, by their width.
+    pixel_bytes : (int, int)
+        About how many bytes a tile of the pixel_tiles kernels has.
+    """
+
+    of_items: dict[int, tuple[int, int]]
+    pixel_bytes: tuple[int, int]
+
+    def of_pixels(self, width: int, pixel: int) -> tuple[int, int]:
+        """Return how many pixels a tile has, by the bytes of a channel and of a pixel; see `pixel_tile_sides`."""
+        together = VECTOR_BYTES // width
+        unit, run = self.pixel_bytes
+        return max(1, unit // (together * pixel)) * together, max(1, run // (LINE_BYTES * pixel)) * LINE_BYTES
+
+
+def _sides(executor: str) -> TileSides:
     names = ("kWidths", f"k{executor}TileUnits", f"k{executor}TileRuns")
     widths, units, runs = (_SHARED.arrays[name] for name in names)
-    return {width: (unit, run) for width, unit, run in zip(widths, units, runs, strict=True)}
+    of_items = {width: (unit, run) for width, unit, run in zip(widths, units, runs, strict=True)}
+    unit, run = (_SHARED.numbers[f"k{executor}Pixel{side}Bytes"] for side in ("Unit", "Run"))
+    return TileSides(of_items, (unit, run))
 
 
-# By width, the items of a tile along the axis on which the source is contiguous, and the target.
 HOST_TILE_SIDES = _sides("Host")
 CUDA_TILE_SIDES = _sides("Cuda")

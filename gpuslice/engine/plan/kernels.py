@@ -5,13 +5,16 @@ from dataclasses import replace
 
 from gpuslice.engine.plan.axes import with_target_strides
 from gpuslice.engine.plan.channels import interleaved, planes
-from gpuslice.engine.plan.kernel_sources import VECTOR_BYTES, is_listed
+from gpuslice.engine.plan.kernel_sources import MOST_PIXEL_CHANNELS, VECTOR_BYTES, is_listed
 from gpuslice.engine.plan.parts import Axis, LaunchPlan, Part
+
+# Larger pixels are runs of their own: most of a cache line is used at once.
+MOST_PIXEL_BYTES = 64
 
 
 def with_kernel(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan:
-    """Choose the kernel: the first that can move the launch, of those for pixels and tiles; else rows."""
-    for choose in (planes, interleaved, _rearranged, _tiles):
+    """Choose the kernel: the first of these kinds that can move the launch, else rows."""
+    for choose in (planes, interleaved, _rearranged, _tiles, _pixel_tiles):
         chosen = choose(launch, parts)
         if chosen is not None and is_listed(*chosen.kernel):
             return chosen
@@ -38,19 +41,40 @@ def _rearranged(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | N
 
 def _tiles(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
     """A source that is contiguous along another axis than the target's run."""
-    *outer, run = launch.axes
-    if abs(run.source) == launch.width or run.varies or run.counts[0] * launch.width < VECTOR_BYTES:
+    return _transposed(replace(launch, kind="tiles"), launch.width)
+
+
+def _pixel_tiles(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
+    """The same of pixels, the channels of which may be reversed."""
+    *outer, inner = launch.axes
+    if launch.width == VECTOR_BYTES and not inner.varies and inner.source > 0:
+        half = launch.width // 2  # the kernels move pixels of wider channels as more channels
+        inner = Axis((2 * inner.counts[0],), half, half)
+        launch = replace(launch, width=half, axes=(*outer, inner))
+    channels, pixel = inner.counts[0], inner.counts[0] * launch.width
+    if not outer or inner.varies or abs(inner.source) != launch.width or not 2 <= channels <= MOST_PIXEL_CHANNELS:
+        return None
+    if pixel > (MOST_PIXEL_BYTES if inner.source > 0 else VECTOR_BYTES):
+        return None
+    variant = channels if is_listed("pixel_tiles", launch.width, channels) else 0
+    return _transposed(replace(launch, kind="pixel_tiles", variant=variant), pixel, axes_behind=1)
+
+
+def _transposed(launch: LaunchPlan, size: int, axes_behind: int = 0) -> LaunchPlan | None:
+    """Put the axis on which the source's items of a size are neighbours before the one on which the target's are."""
+    axes, behind = with_target_strides(launch), len(launch.axes) - axes_behind
+    *outer, run = axes[:behind]
+    if run.target != size or abs(run.source) == size or run.varies or run.counts[0] * size < VECTOR_BYTES:
         return None
     if any(axis.varies for axis in outer[1:]):
         return None  # the targets' strides would differ by part
-    unit = next((k for k, axis in enumerate(outer) if abs(axis.source) == launch.width and not axis.varies), None)
-    if unit is None or outer[unit].counts[0] * launch.width < VECTOR_BYTES:
+    unit = next((k for k, axis in enumerate(outer) if abs(axis.source) == size and not axis.varies), None)
+    if unit is None or outer[unit].counts[0] * size < VECTOR_BYTES:
         return None
-    axes = with_target_strides(launch)
-    axis, source, target = axes[unit], launch.source_offset, launch.target_offset
+    axis, source, target = outer[unit], launch.source_offset, launch.target_offset
     if axis.source < 0:
         source += (axis.counts[0] - 1) * axis.source
         target += (axis.counts[0] - 1) * axis.target
         axis = Axis(axis.counts, -axis.source, -axis.target)
-    ordered = (*axes[:unit], *axes[unit + 1 : -1], axis, axes[-1])
-    return replace(launch, kind="tiles", axes=ordered, flat=False, source_offset=source, target_offset=target)
+    ordered = (*outer[:unit], *outer[unit + 1 :], axis, run, *axes[behind:])
+    return replace(launch, axes=ordered, flat=False, source_offset=source, target_offset=target)

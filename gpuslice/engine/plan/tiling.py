@@ -19,7 +19,8 @@ class Tiling(NamedTuple):
     Attributes
     ----------
     tile : int
-        The size of a tile: a number of items, or of entries of axis 0 if ``by_tile``. The tiles kernel does not use it.
+        The size of a tile: a number of items, or of entries of axis 0 if ``by_tile``. The tiles and
+        pixel_tiles kernels do not use it.
     by_tile : bool
         Whether the parts take turns tile by tile.
     tiles : sequence of int
@@ -39,7 +40,10 @@ def tiling_of(launch: LaunchPlan, tuning: Tuning, *, stream: bool) -> Tiling:
     """Divide a launch into tiles; ``stream`` says whether stores go past the caches."""
     shapes = [launch.counts(i) for i in range(launch.part_count)]
     if launch.kind == "tiles":
-        return Tiling(0, False, _squares(launch.width, shapes, tuning, stream))
+        return Tiling(0, False, _squares(shapes, tuning.tile_sides.of_items[launch.width], launch.width, stream))
+    if launch.kind == "pixel_tiles":
+        sides = tuning.tile_sides.of_pixels(launch.width, shapes[0][-1] * launch.width)
+        return Tiling(0, False, _pixel_squares([shape[:-1] for shape in shapes], sides, launch.width, stream))
     item, apart = launch.item_bytes, abs(launch.axes[-1].source) > launch.item_bytes
     inner = [prod(shape[1:]) * item for shape in shapes]
     short = apart or max(shape[-1] for shape in shapes) * item <= tuning.short_run
@@ -54,12 +58,21 @@ def tiling_of(launch: LaunchPlan, tuning: Tuning, *, stream: bool) -> Tiling:
     return Tiling(tile, False, [-(-prod(shape) // tile) for shape in shapes])
 
 
-def _squares(width: int, shapes: abc.Sequence[abc.Sequence[int]], tuning: Tuning, stream: bool) -> list[int]:
+def _squares(shapes: abc.Sequence[abc.Sequence[int]], sides: tuple[int, int], width: int, stream: bool) -> list[int]:
     """Return how many tiles of the tiles kernel each part has."""
     # Tiles of streamed targets begin at cache lines, and the plan does not know where in a line an array begins.
     ahead = LINE_BYTES // width - 1 if stream else 0
-    unit, run = tuning.tile_sides[width]
+    unit, run = sides
     return [prod(outer) * -(-(ahead + units) // unit) * -(-(ahead + runs) // run) for *outer, units, runs in shapes]
+
+
+def _pixel_squares(
+    shapes: abc.Sequence[abc.Sequence[int]], sides: tuple[int, int], width: int, stream: bool
+) -> list[int]:
+    """Return how many tiles of the pixel_tiles kernels each part has."""
+    ahead = LINE_BYTES // width - 1 if stream else 0  # as above, but along the run only
+    unit, run = sides
+    return [prod(outer) * -(-units // unit) * -(-(ahead + runs) // run) for *outer, units, runs in shapes]
 
 
 def _multiple(most: int, unit: int) -> int:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpuslice.engine.plan.kernel_sources import CUDA_TILE_SIDES, HOST_TILE_SIDES
+from gpuslice.engine.plan.kernel_sources import CUDA_TILE_SIDES, HOST_TILE_SIDES, TileSides
 
 
 @dataclass(frozen=True)
@@ -13,9 +13,8 @@ class Tuning:
     ----------
     tile_bytes : int
         Bytes of target that a block moves, about.
-    tile_sides : dict of int to (int, int)
-        Items of a tile of the tiles kernel, by width: along the axis on which the source is contiguous, and along the
-        axis on which the target is.
+    tile_sides : TileSides
+        Of the tiles and pixel_tiles kernels.
     short_run, shared_bytes, part_bytes : int
         Parts whose runs have at most ``short_run`` bytes in the source take turns, tile by tile, so that those which
         share source rows read them while they are cached. Then the tiles of all parts together move about
@@ -23,7 +22,7 @@ class Tuning:
     """
 
     tile_bytes: int
-    tile_sides: dict[int, tuple[int, int]]
+    tile_sides: TileSides
     short_run: int
     shared_bytes: int
     part_bytes: int = 1 << 14
