@@ -47,6 +47,7 @@ class HostWalk final : public Walk {
     if constexpr (Body::kDense && Body::kWritten == 1)
       if (whole) {
         const HostIndex vectors = items / Body::kItems;
+        if (vectors == 1 && flat) return move_vector_runs<Stream>(body, source, target, runs);
         if (vectors == 1) return move_short_runs<Stream, 1>(body, source, target, runs);
         if (vectors == 2) return move_short_runs<Stream, 2>(body, source, target, runs);
         if (vectors == 4) return move_short_runs<Stream, 4>(body, source, target, runs);
@@ -82,6 +83,22 @@ class HostWalk final : public Walk {
       if (rest) move_rest<Stream>(body, from, to, rest, vectors);
       if (Stream && !flat) finish(to + rest * Body::kWidth);
     }
+  }
+
+  // Move runs of one vector that are neighbours in the target.
+  template <bool Stream>
+  GPUSLICE_INLINE void move_vector_runs(const Body& body, const char* source, char* target, HostIndex runs) const {
+    const HostStride ahead = ahead_, pitch = pitch_;
+    for (; runs >= 4; runs -= 4, source += 4 * pitch, target += 4 * kVectorBytes) {
+      Vector128 vector[4];
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        prefetch(source + i * pitch, ahead);
+        vector[i] = load(body, source + i * pitch, Body::kStride).vector[0];
+      }
+      store_from_any_vector<Stream>(target, vector);
+    }
+    move_short_runs<Stream, 1>(body, source, target, runs);
   }
 
   // Move runs of less than a vector, each by its first and its last bytes, which may overlap.

@@ -63,6 +63,7 @@ class Walk {
     return reinterpret_cast<uintptr_t>(target) % kVectorBytes;
   }
 
+  static constexpr HostStride kSpanOfRows = 1 << 15;
   static constexpr HostStride kAhead = 1280;  // bytes to fetch ahead of use; more is lost if runs lie far apart
 
   const Header<HostIndex>& header_;
@@ -80,6 +81,7 @@ class Walk {
  private:
   void move(const Tile<HostIndex>& tile);
   void move_beside(const Tables& tables, HostIndex part, HostIndex end, HostIndex number);
+  void move_rows(const Tables& tables, HostIndex part, HostIndex first, HostIndex rows);
   void set_length(HostIndex length);
   HostStride prefetch_distance() const;
   HostStride prefetch_distance_at_end() const;
@@ -151,23 +153,43 @@ GPUSLICE_OUTLINE inline void Walk::move(const Tile<HostIndex>& tile) {
 // Moves tile `number` of the parts [part, end), which read the same rows. The tiles are short, so as little as possible
 // is done for each.
 inline void Walk::move_beside(const Tables& tables, HostIndex part, HostIndex end, HostIndex number) {
-  if (header_.rank != 2) {
+  if (header_.rank > 2) {
     for (; part < end; ++part) move(tile_at(header_, tables, part, number));
     return;
   }
   const HostIndex first = number * header_.tile, left = header_.shape[0].value - first;
-  const HostIndex runs = left < header_.tile ? left : header_.tile;
-  for (; part < end; ++part) {
-    if (header_.varying == 1) {
-      length_ = tables.extent[part].value;
-      if (header_.flat) target_pitch_ = static_cast<HostStride>(length_) * traits_.width;
-    }
-    const char* source = reinterpret_cast<const char*>(tables.source[part]) + static_cast<HostStride>(first) * pitch_;
-    char* target = reinterpret_cast<char*>(tables.target[part]) + static_cast<HostStride>(first) * target_pitch_;
-    edge_from_ = offset(target);
-    move_runs(source, target, runs, length_, length_);
-    if (stream_ && header_.flat) finish(target + static_cast<HostStride>(runs) * target_pitch_);
+  const HostIndex rows = left < header_.tile ? left : header_.tile;
+  const HostIndex bytes = (last_ ? length_ : 1) * traits_.width;  // of a part in each row
+  // Parts that share cache lines of the source are moved a few rows at a time, if the lines of all rows do not stay in
+  // the first-level cache until the next part. The rows at once make whole vectors.
+  const HostStride pitch = header_.source_stride[0] < 0 ? -header_.source_stride[0] : header_.source_stride[0];
+  const bool share = header_.varying == kMaxRank && bytes < kVectorBytes && rows * pitch > kSpanOfRows;
+  const HostIndex group = share ? kLineBytes / bytes : 1;
+  const HostIndex at_once = !share ? rows : bytes < 8 ? 16 * (8 / bytes) : 16;
+  for (HostIndex next; part < end; part = next) {
+    next = end - part < group ? end : part + group;
+    for (HostIndex done = 0; done < rows; done += at_once)
+      for (HostIndex i = part; i < next; ++i)
+        move_rows(tables, i, first + done, rows - done < at_once ? rows - done : at_once);
   }
+}
+
+// Move some rows of a part, from one on: entries of axis 0.
+inline void Walk::move_rows(const Tables& tables, HostIndex part, HostIndex first, HostIndex rows) {
+  if (last_ && header_.varying == 1) {
+    length_ = tables.extent[part].value;
+    if (header_.flat) target_pitch_ = static_cast<HostStride>(length_) * traits_.width;
+  }
+  const HostStride apart = last_ ? target_pitch_ : traits_.width;
+  const char* source =
+      reinterpret_cast<const char*>(tables.source[part]) + static_cast<HostStride>(first) * header_.source_stride[0];
+  char* target = reinterpret_cast<char*>(tables.target[part]) + static_cast<HostStride>(first) * apart;
+  edge_from_ = offset(target);
+  if (last_)
+    move_runs(source, target, rows, length_, length_);
+  else
+    move_runs(source, target, 1, rows, length_ - first);
+  if (stream_ && header_.flat) finish(target + static_cast<HostStride>(rows) * apart);
 }
 
 inline void Walk::set_length(HostIndex length) {

@@ -90,6 +90,8 @@ def _streams(launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> bool:
     if any(place % gcd(launch.item_bytes, VECTOR_BYTES) for place in places):
         return False
     run = min(launch.axes[-1].counts) * launch.item_bytes
+    if launch.part_count > 1 and launch.item_bytes < VECTOR_BYTES < abs(launch.axes[-1].source):
+        return False  # parts take turns, and each writes a few items of its line
     if launch.flat:
         # A cache line that a run fills in part would be written twice, and slowly.
         return run >= _STREAM_RUN or run % VECTOR_BYTES == 0
