@@ -68,7 +68,7 @@ def _checked_outs(views: abc.Sequence[Lazy], outs: abc.Sequence[Array]) -> list[
         inputs = [views.view.array]
         checked = [_checked_out(views.view, shape, out) for shape, out in zip(views.shapes(), outs, strict=True)]
     else:
-        inputs = list({id(view.array): view.array for view in views}.values())
+        inputs = list({id(array): array for view in views for array in view.sources}.values())
         checked = [_checked_out(view, view.shape, out) for view, out in zip(views, outs, strict=True)]
     check_disjoint(inputs, checked)
     return checked

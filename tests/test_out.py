@@ -13,6 +13,17 @@ from gpuslice.versions import newest
 
 X = np.arange(1, 25, dtype=np.int32).reshape(2, 3, 4)
 BACKWARD = ([-1, -1], [-9, -9], [1, 2], [-1, -2])
+# Each function that takes out=, by the prefix of its errors, with arguments for which the result is the whole of x.
+INTO = {
+    newest("Slice"): lambda x, out: gs.slice(x, [], [], out=out),
+    newest("DynamicSlice"): lambda x, out: gs.dynamic_slice(x, [], [], out=out),
+    newest("Split"): lambda x, out: gs.split(x, [x.shape[0]], out=[out])[0],
+    newest("SequenceAt"): lambda x, out: gs.sequence_at([x[:0, ...], x], 1, out=out),
+    newest("SplitToSequence"): lambda x, out: gs.split_to_sequence(x, [x.shape[0]], out=[out])[0],
+    newest("ConcatFromSequence"): lambda x, out: gs.concat_from_sequence([x[:1, ...], x[1:, ...]], axis=0, out=out),
+    "contiguous": lambda x, out: gs.contiguous(x, out=out),
+}
+each_function = pytest.mark.parametrize("prefix", INTO)
 
 
 def test_out_is_written_and_returned(xp):
@@ -28,6 +39,18 @@ def test_out_is_written_and_returned(xp):
         assert_same(part, np.ascontiguousarray(expected), like=data)
 
 
+@each_function
+@pytest.mark.parametrize("rows", [3, 30_000])
+def test_each_function_writes_out(prefix, rows, xp):
+    x = items(rows, 4, dtype="i4")
+    data, memory = make(xp, x), make(xp, np.zeros((rows, 9), np.int32))
+    # The same call again, which is then known; also into an array that is not contiguous.
+    for out in (make(xp, np.zeros_like(x)), make(xp, np.zeros_like(x)), memory[:, 1::2]):
+        assert INTO[prefix](data, out) is out
+        assert_same(out, x, like=data)
+    assert not to_numpy(memory)[:, ::2].any()
+
+
 BAD_OUT = {
     "shape": (lambda xp, data: xp.zeros((2, 4), dtype=xp.int32), ValueError, r"out must have shape \(2, 3\); got \(2, 4\)"),
     "dtype": (lambda xp, data: xp.zeros((2, 3), dtype=xp.int64), TypeError, "out must have dtype .*int32; got .*int64"),
@@ -37,14 +60,17 @@ BAD_OUT = {
 }  # fmt: skip
 
 
+@each_function
 @pytest.mark.parametrize("kind", BAD_OUT)
-def test_bad_out_is_refused_and_nothing_written(kind, xp):
+def test_bad_out_is_refused_and_nothing_written(kind, prefix, xp):
     make_out, error, message = BAD_OUT[kind]
     data = make(xp, X.copy())
     out = make_out(xp, data)
     before = None if kind == "list" else to_numpy(out).copy()
-    with pytest.raises(error, match=f"^{newest('Slice')}: {message}"):
-        gs.slice(data[:, 0, :], [0, 0], [2, 3], out=out)
+    if kind == "list" and prefix == "contiguous":
+        message = "out must be an array"
+    with pytest.raises(error, match=f"^{prefix}: {message}"):
+        INTO[prefix](data[:, 0, :3], out)
     assert before is None or (to_numpy(out) == before).all()
     assert (to_numpy(data) == X).all()
 
@@ -54,10 +80,19 @@ def test_out_with_views_is_refused(xp):
     for copy in (None, False):
         with pytest.raises(ValueError, match=f"^{newest('Slice')}: out needs copy=True"):
             gs.slice(data, [], [], copy=copy, out=out)
+        with pytest.raises(ValueError, match=f"^{newest('SequenceAt')}: out needs copy=True"):
+            gs.sequence_at([data], 0, copy=copy, out=out)
     assert not to_numpy(out).any()
 
 
-def test_outs_are_checked_before_any_is_written(xp):
+INTO_TWO = {
+    newest("Split"): lambda x, outs: gs.split(x, num_outputs=2, out=outs),
+    newest("SplitToSequence"): lambda x, outs: gs.split_to_sequence(x, out=outs),
+}
+
+
+@pytest.mark.parametrize("prefix", INTO_TWO)
+def test_outs_are_checked_before_any_is_written(prefix, xp):
     data = make(xp, X)
     good = make(xp, np.zeros((1, 3, 4), np.int32))
     for outs, error, message in [
@@ -66,16 +101,37 @@ def test_outs_are_checked_before_any_is_written(xp):
         ([good, make(xp, np.zeros((1, 3, 5), np.int32))], ValueError, "out must have shape"),
         (good, TypeError, "out must be a list or tuple"),
     ]:
-        with pytest.raises(error, match=f"^{newest('Split')}: .*{message}"):
-            gs.split(data, num_outputs=2, out=outs)
+        with pytest.raises(error, match=f"^{prefix}: .*{message}"):
+            INTO_TWO[prefix](data, outs)
         assert not to_numpy(good).any()
 
 
-def test_read_only_out_is_refused():
+@each_function
+def test_read_only_out_is_refused(prefix):
     out = np.zeros_like(X)
     out.flags.writeable = False
-    with pytest.raises(ValueError, match="out must be writable"):
-        gs.slice(X, [], [], out=out)
+    with pytest.raises(ValueError, match=f"^{prefix}: out must be writable"):
+        INTO[prefix](X, out)
+
+
+def test_out_may_overlap_no_array_of_a_sequence():
+    memory = np.arange(48)
+    other, planes = np.zeros(24, int), memory.reshape(4, 3, 4)
+    plane = other[:12].reshape(3, 4)
+    for seq, axis, new_axis, out in [
+        ([other, memory[:24]], 0, 0, memory),
+        ([memory[24:], other], 0, 0, memory),
+        ([memory[1::2], memory[::2]], 0, 0, memory[::-1]),
+        ([plane, plane, planes[2]], 2, 1, memory[:36].reshape(3, 4, 3)[:, :, ::-1]),
+    ]:
+        with pytest.raises(ValueError, match=f"^{newest('ConcatFromSequence')}: out must not overlap an input"):
+            gs.concat_from_sequence(seq, axis=axis, new_axis=new_axis, out=out)
+        assert (memory == np.arange(48)).all()
+    # Beside and between the items of the inputs.
+    gs.concat_from_sequence([plane, plane, planes[3]], axis=2, new_axis=1, out=memory[:36].reshape(3, 4, 3))
+    assert_same(memory[:36].reshape(3, 4, 3), np.stack([plane, plane, planes[3]], axis=2))
+    gs.concat_from_sequence([memory[:24:2], memory[24::2]], axis=0, out=memory[1::2])
+    assert_same(memory[1::2].copy(), memory[::2].copy())
 
 
 # Shapes and strides, in items, of arrays in which two items share memory, or not.
@@ -106,12 +162,14 @@ def test_out_that_overlaps_itself_is_refused(shape, strides, apart):
     memory = np.zeros(100, np.int32)
     out = np.lib.stride_tricks.as_strided(memory[50:], shape, [4 * stride for stride in strides])
     data = np.arange(1, 1 + np.prod(shape), dtype=np.int32).reshape(shape)
-    if apart:
-        assert_same(gs.slice(data, [], [], out=out).copy(), data)
-        return
-    with pytest.raises(ValueError, match="out must not overlap itself; got an array in which two items share memory"):
-        gs.slice(data, [], [], out=out)
-    assert not memory.any()
+    for prefix, call in INTO.items():
+        if apart:
+            assert_same(call(data, out).copy(), data)
+            continue
+        message = f"^{prefix}: out must not overlap itself; got an array in which two items share memory"
+        with pytest.raises(ValueError, match=message):
+            call(data, out)
+        assert not memory.any()
 
 
 def test_rows_that_share_bytes_of_an_item_overlap():
@@ -164,6 +222,10 @@ def test_what_lies_between_the_fields_of_out_stays(kind, count):
         (x[::-1], lambda out: gs.slice(x, [-1], [-(1 << 60)], steps=[-1], out=out)),
         (x, lambda out: gs.split(x, [2, 4], axis=1, out=[out[:, :2], out[:, 2:]])),
         (x, lambda out: gs.contiguous([x[::2], x[1::2]], out=[out[::2], out[1::2]])),
+        (x, lambda out: gs.split_to_sequence(x, 2, axis=1, out=[out[:, :2], out[:, 2:4], out[:, 4:]])),
+        (x, lambda out: gs.concat_from_sequence([x[:, :2], x[:, 2:]], axis=1, out=out)),
+        (x, lambda out: gs.concat_from_sequence([*x.T], axis=1, new_axis=1, out=out)),
+        (x, lambda out: gs.sequence_at([x], 0, out=out)),
     ]
     for expected, call in calls:
         ours, theirs = ~bits, ~bits
@@ -184,15 +246,21 @@ class Odd(np.ndarray):
     __getitem__ = __setitem__
 
 
+@each_function
 @pytest.mark.parametrize("count", [24, 240_000])
 @pytest.mark.parametrize("kind", [np.memmap, np.recarray, Odd], ids=lambda kind: kind.__name__)
-def test_out_of_a_subclass_is_written_as_a_plain_array(kind, count, tmp_path):
+def test_out_of_a_subclass_is_written_as_a_plain_array(kind, count, prefix, tmp_path):
     memory = (
         np.zeros(count, np.int32) if kind is not np.memmap else np.memmap(tmp_path / "x", np.int32, "w+", shape=count)
     )
     out = memory.view(kind)
     data = np.arange(1, count + 1, dtype=np.int32)
-    assert gs.slice(data, [-1], [-(1 << 60)], steps=[-1], out=out) is out
+    written = INTO[prefix](data[::-1], out)
+    if prefix == newest("SplitToSequence"):  # a Sequence holds plain arrays
+        assert type(written) is np.ndarray
+        assert np.shares_memory(written, np.asarray(memory))
+    else:
+        assert written is out
     assert_same(np.asarray(memory), data[::-1].copy())
 
 
@@ -217,6 +285,8 @@ def test_out_in_another_mapping_of_the_file_of_the_input(tmp_path):
     ]:
         with pytest.raises(ValueError, match="out must not overlap an input"):
             gs.contiguous(data, out=out)
+        with pytest.raises(ValueError, match="out must not overlap an input"):
+            gs.concat_from_sequence([np.zeros(0), data], axis=0, out=out)
     with pytest.raises(ValueError, match="overlap each other"):
         gs.contiguous([np.ones(9)] * 2, out=[one[:9], other[5:14]])
     assert_same(np.asarray(one), np.arange(3000.0))

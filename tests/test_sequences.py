@@ -268,8 +268,31 @@ def test_split_to_sequence(arguments, shapes, xp):
     axis = arguments.get("axis", 0)
     drop = not arguments.get("keepdims", 1) and "split" not in arguments
     sizes = [1 if drop else item.shape[axis] for item in seq]
-    for item, part in zip(seq, np.split(X, np.cumsum(sizes)[:-1], axis=axis), strict=True):
+    outs = [make(xp, np.zeros(shape, np.float32)) for shape in shapes]
+    for into in (list(outs), tuple(outs)):
+        written = gs.split_to_sequence(x, **arguments, out=into)
+        assert type(written) is gs.Sequence
+        assert written.dtype == "float32"
+        assert all(item is out for item, out in zip(written, outs, strict=True))
+    for item, out, part in zip(seq, outs, np.split(X, np.cumsum(sizes)[:-1], axis=axis), strict=True):
         assert_same(item, (part.squeeze(axis) if drop else part).copy(), like=x)
+        assert_same(out, to_numpy(item), like=x)
+
+
+@pytest.mark.parametrize("count", [0, 1, 17, 3000])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_split_to_sequence_writes_any_number_of_arrays(count, keepdims):
+    x = np.arange(2 * count, dtype=np.int16).reshape(2, count)
+    target = np.zeros_like(x)
+    outs = [target[:, i : i + 1] if keepdims else target[:, i] for i in range(count)]
+    written = gs.split_to_sequence(x, axis=1, keepdims=keepdims, out=outs)
+    assert (len(written), written.dtype) == (count, "int16")
+    assert all(item is out for item, out in zip(written, outs, strict=True))
+    assert_same(target, x)
+    with pytest.raises(ValueError, match=f"^{newest('SplitToSequence')}: out must hold {count} arrays, one per output"):
+        gs.split_to_sequence(x, axis=1, keepdims=keepdims, out=[*outs, np.zeros((2, 1), np.int16)])
+    with pytest.raises(TypeError, match="out must be a list or tuple of arrays, one per output; got Sequence"):
+        gs.split_to_sequence(x, axis=1, keepdims=keepdims, out=written)
 
 
 @pytest.mark.parametrize(
@@ -301,6 +324,12 @@ def test_concat_from_sequence(axis, new_axis, xp):
         joiner = np.stack if new_axis else np.concatenate
         expected = np.ascontiguousarray(joiner([X, X[::-1, ::-1], X + 1], axis=axis))
         assert_same(gs.concat_from_sequence(items, axis=axis, new_axis=new_axis), expected, like=items[0])
+        out = make(xp, np.zeros_like(expected))
+        assert gs.concat_from_sequence(items, axis=axis, new_axis=new_axis, out=out) is out
+        assert_same(out, expected, like=items[0])
+        wrong = make(xp, np.zeros((*expected.shape, 1), np.float32))
+        with pytest.raises(ValueError, match=f"^{newest('ConcatFromSequence')}: out must have shape"):
+            gs.concat_from_sequence(items, axis=axis, new_axis=new_axis, out=wrong)
 
 
 @pytest.mark.parametrize(
@@ -344,11 +373,22 @@ STRING = np.dtypes.StringDType()
 )
 def test_concat_of_several_kinds_of_text(items, expected):
     assert_same(gs.concat_from_sequence(items, axis=0), expected)
+    out = np.empty_like(expected)
+    assert gs.concat_from_sequence(items, axis=0, out=out) is out
+    assert_same(out, expected)
 
 
-def test_concat_of_two_byte_orders():
-    joined = gs.concat_from_sequence([np.arange(2, dtype=">i4"), np.arange(2, dtype="<i4")], axis=0)
-    assert joined.tolist() == [0, 1, 0, 1]
+@pytest.mark.parametrize("order", "<>")
+def test_concat_of_two_byte_orders(order):
+    items = [np.arange(2, dtype=">i4"), np.arange(2, dtype="<i4")]
+    assert gs.concat_from_sequence(items, axis=0).tolist() == [0, 1, 0, 1]
+    out = np.zeros(4, f"{order}i4")
+    if order == "<":
+        assert gs.concat_from_sequence(items, axis=0, out=out).tolist() == [0, 1, 0, 1]
+    else:
+        with pytest.raises(TypeError, match=f"^{newest('ConcatFromSequence')}: out must have dtype int32; got >i4"):
+            gs.concat_from_sequence(items, axis=0, out=out)
+        assert not out.any()
 
 
 def test_text_with_two_markers_of_what_is_missing_is_refused():
@@ -373,3 +413,13 @@ def test_an_error_of_decoding_keeps_its_type_and_names_the_operator():
     with pytest.raises(UnicodeDecodeError, match=f"decode byte 0xff.*{newest('ConcatFromSequence')}") as caught:
         gs.concat_from_sequence([np.array(["a"]), np.array([b"\xff"])], axis=0)
     assert caught.value.object == b"\xff"
+
+
+@pytest.mark.parametrize("count", [1, 10_000])
+def test_out_is_as_it_was_if_a_later_item_cannot_be_decoded(count):
+    out = np.full(2 * count, "c")
+    before = out.tolist()
+    items = [np.full(count, "a"), np.full(count, b"\xff")]
+    with pytest.raises(UnicodeDecodeError, match=newest("ConcatFromSequence")):
+        gs.concat_from_sequence(items, axis=0, out=out)
+    assert out.tolist() == before

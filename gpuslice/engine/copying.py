@@ -69,11 +69,11 @@ def dense_in_one_block(views: abc.Sequence[Lazy]) -> list[Array]:
 def copy_into(views: abc.Sequence[Lazy], targets: abc.Sequence[Array]) -> None:
     """Copy each view into its target, an array of its shape, library and device.
 
-    What lies between the fields of a structured target stays as it is.
+    What lies between the fields of a structured target stays as it is. If an error is raised, all targets do.
     """
     arrays = small_numpy_arrays(views)
     if arrays is None or not are_small(targets):
-        _execute(views, targets, by_field=True)
+        _execute(views, targets, into=True)
         return
     for array, target in zip(arrays, targets, strict=True):
         target[...] = array
@@ -81,20 +81,28 @@ def copy_into(views: abc.Sequence[Lazy], targets: abc.Sequence[Array]) -> None:
             record_launch(Launch("numpy", "copyto", None, None, array.nbytes, target.nbytes))
 
 
-def _execute(values: abc.Sequence[Lazy], targets: abc.Sequence[Array | None], *, by_field: bool = False) -> None:
-    """Copy by the executors of the values' libraries. Values with target None are left out."""
+def _execute(values: abc.Sequence[Lazy], targets: abc.Sequence[Array | None], *, into: bool = False) -> None:
+    """Copy by the executors of the values' libraries. Values with target None are left out.
+
+    Parameters
+    ----------
+    into : bool
+        Whether the targets are arrays of the caller, which an error leaves as they were.
+    """
     pairs: dict[str, list[tuple[View, View]]] = {}
     joined: list[tuple[abc.Sequence[Array], int, Array]] = []
     for value, target in zip(values, targets, strict=True):
         if target is None:
             continue
+        if into and type(value) is Joined and value.converts:
+            value = View.of(dense([value])[0])  # since a conversion can fail halfway
         parts = small_numpy_parts(value) if type(value) is Joined else None
         if type(value) is Joined and parts is not None:
             joined.append((parts, value.axis, target))
         else:
             pairs.setdefault(value.library.executor, []).extend(value.pairs(target))
     for name, members in pairs.items():
-        _executor(name).copy(list(field_by_field(members)) if by_field else members)
+        _executor(name).copy(list(field_by_field(members)) if into else members)
     for arrays, axis, target in joined:
         np.concatenate(arrays, axis=axis, out=target)
         if is_tracing() and target.size:

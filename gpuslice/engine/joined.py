@@ -96,6 +96,17 @@ class Joined:
         return self.parts[0].array if self.arrays is None else self.arrays[0]
 
     @property
+    def sources(self) -> abc.Sequence[Array]:
+        """The arrays that it reads."""
+        return [array for part in self.parts for array in part.sources] if self.arrays is None else self.arrays
+
+    @property
+    def converts(self) -> bool:
+        """Whether a part has another dtype. Its items are converted, which can fail: not all bytes are text."""
+        parts = self.parts if self.arrays is None else self.arrays
+        return any(part.dtype != self.dtype or (isinstance(part, Joined) and part.converts) for part in parts)
+
+    @property
     def device(self) -> object:
         """Device of the items."""
         return device_of(self.array)

@@ -63,6 +63,11 @@ class View:
         return device_of(self.array)
 
     @property
+    def sources(self) -> abc.Sequence[Array]:
+        """The arrays that it reads."""
+        return (self.array,)
+
+    @property
     def xp(self) -> ModuleType:
         """Array API namespace of the array."""
         return self.library.xp

@@ -1,11 +1,11 @@
 """The sequence operators on arrays of any library, by their newest versions."""
 
+from collections import abc
 from typing import Any
 
 from gpuslice.arguments import Ints
-from gpuslice.delivery import deliver_one
+from gpuslice.delivery import deliver, deliver_one
 from gpuslice.dtypes import DType, dtype_name
-from gpuslice.engine import dense
 from gpuslice.errors import prefixes_errors
 from gpuslice.lazy import sequences
 from gpuslice.libraries import Array, ArrayT, library_of, plain_array
@@ -14,7 +14,9 @@ from gpuslice.versions import newest
 
 
 @prefixes_errors(newest("SequenceAt"))
-def sequence_at(seq: SequenceLike[ArrayT], position: int | Array, *, copy: bool | None = True) -> ArrayT:
+def sequence_at(
+    seq: SequenceLike[ArrayT], position: int | Array, *, copy: bool | None = True, out: ArrayT | None = None
+) -> ArrayT:
     """Return a copy of the tensor at a position of a sequence.
 
     Parameters
@@ -23,7 +25,8 @@ def sequence_at(seq: SequenceLike[ArrayT], position: int | Array, *, copy: bool 
     position : int or integer array of size 1
         In [-n, n - 1] for n tensors. Negative values count from the end.
     copy : bool or None
-        As for `slice`.
+    out : array, optional
+        Both as for `slice`.
 
     Returns
     -------
@@ -35,15 +38,17 @@ def sequence_at(seq: SequenceLike[ArrayT], position: int | Array, *, copy: bool 
     IndexError
         ``position`` is out of range or not one value.
     TypeError
-        ``seq`` is not a sequence, its dtypes differ, or ``position`` is not an integer.
+        ``seq`` is not a sequence, its dtypes differ, ``position`` is not an integer, or ``out`` has another library or
+        dtype.
     ValueError
-        ``copy`` cannot be satisfied.
+        ``copy`` and ``out`` cannot be satisfied.
 
     Notes
     -----
     Source: ONNX SequenceAt, version 11.
     """
-    array: ArrayT = deliver_one(sequences.sequence_at(as_sequence(seq, argument="seq"), position)[0], copy)
+    view = sequences.sequence_at(as_sequence(seq, argument="seq"), position)[0]
+    array: ArrayT = deliver_one(view, copy, out)
     return array
 
 
@@ -188,7 +193,12 @@ def sequence_length(seq: SequenceLike[Any]) -> Array:
 
 @prefixes_errors(newest("SplitToSequence"))
 def split_to_sequence(
-    input: ArrayT, split: Ints | int | None = None, *, axis: int = 0, keepdims: int = 1
+    input: ArrayT,
+    split: Ints | int | None = None,
+    *,
+    axis: int = 0,
+    keepdims: int = 1,
+    out: abc.Sequence[ArrayT] | None = None,
 ) -> Sequence[ArrayT]:
     """Split an array along an axis into a sequence of copies.
 
@@ -202,29 +212,35 @@ def split_to_sequence(
         Negative values count from the end.
     keepdims : int
         If 0 and ``split`` is not given, the parts lose the axis. Ignored if ``split`` is given, as the text says.
+    out : list or tuple of arrays, optional
+        One per part, as for `split`.
 
     Returns
     -------
     Sequence
+        Of the arrays of ``out``, if they are given.
 
     Raises
     ------
     ValueError
-        Sizes are negative or do not add up, a scalar is below 1, the axis is out of range, or ``keepdims`` is not 0
-        or 1.
+        Sizes are negative or do not add up, a scalar is below 1, the axis is out of range, ``keepdims`` is not 0 or 1,
+        or ``out`` cannot be satisfied.
     TypeError
-        ``input`` is not an array, or sizes are not ints.
+        ``input`` is not an array, sizes are not ints, or an array of ``out`` has another library or dtype.
 
     Notes
     -----
     Source: ONNX SplitToSequence, version 24.
     """
     views = sequences.split_to_sequence(input, split, axis=axis, keepdims=keepdims)[0]
-    return Sequence.of_items(dense(items_of(views)), views.dtype)
+    # A Sequence holds plain arrays, also of what is given as a subclass.
+    return Sequence.of_items(map(plain_array, deliver(items_of(views), True, out)), views.dtype)
 
 
 @prefixes_errors(newest("ConcatFromSequence"))
-def concat_from_sequence(seq: SequenceLike[ArrayT], *, axis: int, new_axis: int = 0) -> ArrayT:
+def concat_from_sequence(
+    seq: SequenceLike[ArrayT], *, axis: int, new_axis: int = 0, out: ArrayT | None = None
+) -> ArrayT:
     """Join the tensors of a sequence along an axis, or stack them along a new one.
 
     Parameters
@@ -235,23 +251,27 @@ def concat_from_sequence(seq: SequenceLike[ArrayT], *, axis: int, new_axis: int 
         In [-r, r - 1] for tensors of rank r, or in [-r - 1, r] with ``new_axis=1``.
     new_axis : int
         0 or 1.
+    out : array, optional
+        As for `slice`. It must not overlap any array of ``seq``.
 
     Returns
     -------
     array
-        Fresh and C-contiguous.
+        Fresh and C-contiguous, or ``out``.
 
     Raises
     ------
     ValueError
-        The sequence is empty, shapes or devices do not match, or the axis is out of range.
+        The sequence is empty, shapes or devices do not match, the axis is out of range, or ``out`` cannot be satisfied.
     TypeError
-        ``seq`` is not a sequence, or its arrays are of several libraries or dtypes.
+        ``seq`` is not a sequence, its arrays are of several libraries or dtypes, or ``out`` has another library or
+        dtype.
 
     Notes
     -----
     Source: ONNX ConcatFromSequence, version 11.
     """
     items = as_sequence(seq, argument="seq")
-    array: ArrayT = dense(sequences.concat_from_sequence(items, axis=axis, new_axis=new_axis, argument="seq"))[0]
+    joined = sequences.concat_from_sequence(items, axis=axis, new_axis=new_axis, argument="seq")[0]
+    array: ArrayT = deliver_one(joined, True, out)
     return array
