@@ -262,6 +262,14 @@ def test_calls_that_are_known_are_not_confused_with_others():
     ):
         with pytest.raises(TypeError, match=f"^{newest('Split')}: (split|axis|num_outputs) must"):
             gs.split(X, **wrong)
+    for split in (1, [1, 1], None):
+        assert len(gs.split_to_sequence(X, split, axis=0)) == 2
+    for wrong in ({"split": True}, {"split": 1.0}, {"split": [1, True]}, {"axis": False}, {"keepdims": 1.0}):
+        with pytest.raises(TypeError, match=f"^{newest('SplitToSequence')}: (split|axis|keepdims) must"):
+            gs.split_to_sequence(X, **wrong)
+    with pytest.raises(ValueError, match=f"^{newest('SplitToSequence')}: keepdims must be 0 or 1"):
+        gs.split_to_sequence(X, 1, keepdims=2)
+    assert [part.shape for part in gs.split_to_sequence(X, keepdims=False)] == [(3, 4)] * 2
     for wrong in (0, 1, [], "", np.False_):
         with pytest.raises(ValueError, match="one_block must be True, False or None"):
             gs.split(X, num_outputs=2, one_block=wrong)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuslice.caches import BoundedCache
-from gpuslice.engine import EXECUTORS, Lazy, Prepared, is_tracing, prepared_for
+from gpuslice.engine import BLOCK_ABOVE, EXECUTORS, Lazy, Prepared, is_tracing, prepared_for
 from gpuslice.libraries import Array
 from gpuslice.overlap import is_apart
 
@@ -35,6 +35,28 @@ class KnownCalls:
             if is_usual(array, out, prepared.shapes[0]):
                 prepared.into_one(array, out)
                 return out
+        except MemoryError:  # the call in full says what was wanted
+            pass
+        return None
+
+    def deliver(self, key: Key | None, array: Any, out: Any, *, one_block: bool = False) -> abc.Sequence[Any] | None:
+        """Return all results of a call; None if the call is not known or its outputs are not usual ones.
+
+        Parameters
+        ----------
+        one_block : bool
+            Whether new outputs may share an allocation if there are many.
+        """
+        prepared = self.find(key)
+        if prepared is None:
+            return None
+        try:
+            if out is None:
+                return prepared.fresh(array, one_block=one_block and len(prepared.shapes) > BLOCK_ABOVE)
+            if type(out) in (list, tuple) and are_usual(array, out, prepared.shapes):
+                written = tuple(out)
+                prepared.into(array, written)
+                return written
         except MemoryError:  # the call in full says what was wanted
             pass
         return None
@@ -74,8 +96,14 @@ def key_of(array: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Key | N
     return library, array.shape, array.strides, array.dtype, tuple(values), lengths
 
 
-def key_of_split(array: Any, split: Any, axis: Any, num_outputs: Any) -> Key | None:
-    """Return the key of a split; None if no call on the array is known, or arguments are not ints and lists of ints."""
+def key_of_split(array: Any, split: Any, axis: Any, number: Any) -> Key | None:
+    """Return the key of a split; None if no call on the array is known, or arguments are not ints and lists of ints.
+
+    Parameters
+    ----------
+    number : int or None
+        Another argument of the call.
+    """
     library = type(array)
     if library not in EXECUTORS or type(axis) is not int or is_tracing():
         return None
@@ -84,11 +112,11 @@ def key_of_split(array: Any, split: Any, axis: Any, num_outputs: Any) -> Key | N
         for size in split:
             if type(size) is not int:
                 return None
-    elif split is not None:
+    elif split is not None and type(split) is not int:
         return None
-    if num_outputs is not None and type(num_outputs) is not int:
+    if number is not None and type(number) is not int:
         return None
-    return library, array.shape, array.strides, array.dtype, split, axis, num_outputs
+    return library, array.shape, array.strides, array.dtype, split, axis, number
 
 
 def is_usual(array: Array, out: Any, shape: tuple[int, ...]) -> bool:

@@ -9,8 +9,12 @@ from gpuslice.dtypes import DType, dtype_name
 from gpuslice.errors import prefixes_errors
 from gpuslice.lazy import sequences
 from gpuslice.libraries import Array, ArrayT, library_of, plain_array
+from gpuslice.operators.known import KnownCalls, key_of, key_of_split
 from gpuslice.sequence import Sequence, SequenceLike, as_sequence, items_of, known_dtype
 from gpuslice.versions import newest
+
+_items = KnownCalls()
+_splits = KnownCalls()
 
 
 @prefixes_errors(newest("SequenceAt"))
@@ -48,7 +52,12 @@ def sequence_at(
     Source: ONNX SequenceAt, version 11.
     """
     view = sequences.sequence_at(as_sequence(seq, argument="seq"), position)[0]
-    array: ArrayT = deliver_one(view, copy, out)
+    key = key_of(view.array, (), (), None, None) if copy is True else None  # a slice without bounds
+    array: ArrayT | None = _items.deliver_one(key, view.array, out)
+    if array is not None:
+        return array
+    array = deliver_one(view, copy, out)
+    _items.learn(key, view.array, [view])
     return array
 
 
@@ -232,9 +241,16 @@ def split_to_sequence(
     -----
     Source: ONNX SplitToSequence, version 24.
     """
-    views = sequences.split_to_sequence(input, split, axis=axis, keepdims=keepdims)[0]
+    key = key_of_split(input, split, axis, keepdims)
+    parts = _splits.deliver(key, input, out)
+    if parts is not None:
+        return Sequence.of_items(parts, dtype_name(input.dtype))  # type: ignore[attr-defined]
+    sequence = sequences.split_to_sequence(input, split, axis=axis, keepdims=keepdims)[0]
+    views = items_of(sequence)
     # A Sequence holds plain arrays, also of what is given as a subclass.
-    return Sequence.of_items(map(plain_array, deliver(items_of(views), True, out)), views.dtype)
+    arrays = map(plain_array, deliver(views, True, out))
+    _splits.learn(key, input, views)
+    return Sequence.of_items(arrays, sequence.dtype)
 
 
 @prefixes_errors(newest("ConcatFromSequence"))

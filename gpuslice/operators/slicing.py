@@ -11,7 +11,7 @@ from gpuslice.engine import BLOCK_ABOVE, View
 from gpuslice.errors import prefixes_errors
 from gpuslice.lazy.slicing import slice_10, split_18
 from gpuslice.libraries import ArrayT
-from gpuslice.operators.known import KnownCalls, are_usual, key_of, key_of_split
+from gpuslice.operators.known import KnownCalls, key_of, key_of_split
 from gpuslice.sequence import Sequence, SequenceLike
 from gpuslice.versions import newest
 
@@ -172,18 +172,10 @@ def split(
     (array([0, 1, 2]), array([3, 4]))
     """
     key = key_of_split(input, split, axis, num_outputs) if copy is True else None
-    prepared = _splits.find(key)
-    if prepared is not None and (one_block is None or one_block is False):
-        try:
-            if out is None:
-                many = one_block is None and len(prepared.shapes) > BLOCK_ABOVE
-                return tuple(prepared.fresh(input, one_block=many))
-            if type(out) in (list, tuple) and are_usual(input, out, prepared.shapes):
-                written = tuple(out)
-                prepared.into(input, written)
-                return written
-        except MemoryError:  # the call in full says what was wanted
-            pass
+    if one_block is None or one_block is False:
+        parts = _splits.deliver(key, input, out, one_block=one_block is None)
+        if parts is not None:
+            return tuple(parts)
     return _split(input, split, axis, num_outputs, copy, out, one_block, key)
 
 
