@@ -1,8 +1,11 @@
-"""A chart of results: large arrays as speed relative to a plain copy, small ones as time per call."""
+"""Charts of results: large arrays as speed relative to a plain copy, small ones and images as time per call."""
 
 from typing import Any
 
-from bench.report import TITLES, VIEWS, Numbers, by_group, runners_of, speeds_of, times_of
+from bench.image_report import CASE_OF
+from bench.measure import MODES
+from bench.numbers import TITLES, VIEWS, Numbers, by_group, runners_of, seconds_of, speeds_of, times_of
+from bench.report import subject
 from bench.runners import OURS, PLAIN
 
 _COLOURS = {
@@ -10,6 +13,8 @@ _COLOURS = {
     "NumPy": "#7570b3",
     "CuPy": "#7570b3",
     "PyTorch": "#1b9e77",
+    "OpenCV": "#e7298a",
+    "Pillow": "#e6ab02",
     "onnxruntime": "#66a5d9",
     PLAIN: "#aaaaaa",
 }
@@ -21,14 +26,9 @@ _SHORTER, _BEYOND = 0.95, 1.5
 
 def draw(result: dict[str, Any], path: str) -> bool:
     """Write a PNG; return False if matplotlib is not installed."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("no chart: matplotlib is not installed (pip install 'gpuslice[bench]')")
+    pyplot = _pyplot()
+    if pyplot is None:
         return False
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     large = {mode: by_group(speeds_of(result, mode)) for mode in TITLES}
     small = {mode: by_group(times_of(result, mode)) for mode in TITLES}
     names = [name for name in runners_of([*large.values(), *small.values()]) if name != VIEWS]
@@ -48,15 +48,70 @@ def draw(result: dict[str, Any], path: str) -> bool:
         _bars(panel, small[mode], list(small[mode]), names, _end(small.values()))
         panel.set_title(f"Small arrays, {title.lower()}\n(shorter is faster)")
         panel.set_xlabel("microseconds per call")
+    _save(pyplot, figure, names, f"gpuslice beside other libraries: {_where(result)}", path)
+    return True
+
+
+def draw_images(result: dict[str, Any], path: str) -> bool:
+    """Write a PNG of the images with the fewest bytes, of 3 channels where there are such; False without matplotlib."""
+    pyplot = _pyplot()
+    if pyplot is None:
+        return False
+    width = min(cell["width"] for cell in result["cells"])
+    by_mode: dict[str, dict[str, Numbers]] = {}
+    for mode in MODES:
+        of_recipe = by_mode.setdefault(mode, {})
+        for (name, bytes_each), cell in seconds_of(result, mode).items():
+            if bytes_each == width and OURS in cell:
+                of_recipe.setdefault(CASE_OF[name].recipe, {who: 1e3 * seconds for who, seconds in cell.items()})
+    names = sorted(runners_of(by_mode.values()), key=list(_COLOURS).index)  # type: ignore[arg-type]
+    figure = pyplot.figure(figsize=(15, 11), layout="constrained")
+    panels = figure.subplots(1, 2)
+    for (mode, title), panel in zip(TITLES.items(), panels, strict=True):
+        _bars(panel, by_mode[mode], list(by_mode["fresh"]), names, _end(by_mode.values()))
+        panel.set_title(f"{title} (shorter is faster)")
+        panel.set_xlabel("milliseconds per image")
+    panels[1].set_yticklabels([])
+    pixels = "x".join(map(str, _pixels(result, width)))
+    text = f"Images of {pixels} pixels, {width} byte{'s' * (width > 1)} per channel, 3 channels, with alpha 4"
+    _save(pyplot, figure, names, f"{text}\n{_where(result)}", path)
+    return True
+
+
+def _pixels(result: dict[str, Any], width: int) -> tuple[int, ...]:
+    """Return height and width of the images in a chart."""
+    cell = next(cell for cell in result["cells"] if cell["width"] == width)
+    case = CASE_OF[cell["case"]].of_size(result["size"])
+    height, columns = sorted(case.shape(case.size // width, width))[-2:]
+    return height, columns
+
+
+def _pyplot() -> Any:
+    """Return matplotlib's pyplot; None if it is not installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        print("no chart: matplotlib is not installed (pip install 'gpuslice[bench]')")
+        return None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def _where(result: dict[str, Any]) -> str:
+    about = result["machine"]
+    device = result["gpu"]["name"] if "gpu" in result else f"{about['processor']}, {subject(result)}"
+    return f"{device}, {about['date']}"
+
+
+def _save(pyplot: Any, figure: Any, names: list[str], title: str, path: str) -> None:
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=_COLOURS[name]) for name in names]
     labels = ["plain copy" if name == PLAIN else name for name in names]
     figure.legend(handles, labels, loc="outside lower center", ncols=len(names), frameon=False, fontsize=12)
-    about = result["machine"]
-    subject = result["gpu"]["name"] if "gpu" in result else f"{about['processor']}, one thread"
-    figure.suptitle(f"gpuslice beside other libraries: {subject}, {about['date']}", fontsize=13)
+    figure.suptitle(title, fontsize=13)
     figure.savefig(path, dpi=100)
     pyplot.close(figure)
-    return True
 
 
 def _end(tables: Any) -> float:

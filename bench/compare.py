@@ -12,10 +12,12 @@ from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
-from bench.cases import CASES, SMALL
+from bench.case import SMALL
+from bench.cases import CASES
 from bench.machine import commit, processor
 from bench.measure import quartiles
-from bench.report import TITLES, line, progress, table
+from bench.numbers import TITLES, line, table
+from bench.progress import progress
 from bench.sides import EXTRAS, Side, git, install
 
 _MEBIBYTES, _ROUNDS = 64, 20
@@ -125,7 +127,7 @@ def cells_of(given: argparse.Namespace) -> list[dict[str, Any]]:
     large = (given.mebibytes or (_QUICK_MEBIBYTES if given.quick else _MEBIBYTES)) << 20
     widths = given.width or (_QUICK_WIDTHS if given.quick else None)
     found = [(case.name, width, min(case.size, large)) for case in CASES for width in case.widths]
-    found += [(case.name, 4, _SMALL_BYTES) for case in CASES if case.chain]
+    found += [(case.name, 4, _SMALL_BYTES) for case in CASES if case.chain or (case.joins and not case.recipe)]
     found += [(name, 4, size) for name in EXTRAS for size in (large, _SMALL_BYTES)]
     cells = [
         {"case": name, "width": width, "size": size}

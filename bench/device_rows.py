@@ -13,7 +13,8 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from bench.cases import CASES, DTYPES, Case
+from bench.case import Case
+from bench.cases import CASES
 from bench.measure import MODES, CudaClock, quartiles
 from bench.runners import OURS, PLAIN, RUNNERS, Runner
 
@@ -31,9 +32,10 @@ NAMES = (
     "split 5 uneven, inside",
     "split 64 inside, 16 items each",
     "split 1,000",
-    "image to planes",
-    "image, channels reversed",
-    "image mirrored",
+    "apart, 3 channels",
+    "together, 3 channels",
+    "channels reversed, 3 channels",
+    "mirror, 3 channels",
 )
 WIDTHS = (1, 4)
 # Kernels that performance counters are wanted of.
@@ -42,7 +44,7 @@ PROFILED = (
     ("step 2", 1),
     ("crop, odd offsets", 1),
     ("transposed", 1),
-    ("image to planes", 1),
+    ("apart, 3 channels", 1),
     ("transposed", 4),
 )
 _WANTED = (PLAIN, OURS, "CuPy", "PyTorch")
@@ -66,7 +68,7 @@ def rows(case: Case, width: int, clock: CudaClock, least: float) -> Iterator[dic
 
     runners = [one for name in _WANTED for one in RUNNERS if one.device == "cuda" and one.name == name]
     source = source_on_device(case, width)
-    expected = [cupy.ascontiguousarray(part) for part in case.parts(case.view(source))]
+    expected = [cupy.ascontiguousarray(output) for output in case.outputs(source)]
     for runner, mode in product(runners, MODES):
         row = {"case": case.name, "width": width, "mode": mode, "runner": runner.name}
         try:
@@ -89,7 +91,7 @@ def source_on_device(case: Case, width: int) -> Any:
     words = cupy.arange(-(-count * width // 8), dtype=cupy.uint64)
     words *= cupy.uint64(0x9E3779B97F4A7C15)
     words ^= words >> cupy.uint64(29)
-    return words.view(cupy.uint8)[: count * width].view(DTYPES[width]).reshape(shape)
+    return words.view(cupy.uint8)[: count * width].view(case.dtype(width)).reshape(shape)
 
 
 def _timed(

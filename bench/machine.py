@@ -8,7 +8,19 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("gpuslice", "numpy", "torch", "onnxruntime", "onnxruntime-gpu", "onnx", "cupy-cuda12x", "cupy-cuda13x")
+_PACKAGES = (
+    "gpuslice",
+    "numpy",
+    "torch",
+    "onnxruntime",
+    "onnxruntime-gpu",
+    "onnx",
+    "cupy-cuda12x",
+    "cupy-cuda13x",
+    "opencv-python-headless",
+    "opencv-python",
+    "pillow",
+)
 
 
 def machine() -> dict[str, Any]:
@@ -19,11 +31,21 @@ def machine() -> dict[str, Any]:
         "date": time.strftime("%Y-%m-%d"),
         "processor": processor(),
         "kernels": host_library.instruction_set() or "not built",
-        "threads": os.environ.get("GPUSLICE_NUM_THREADS", ""),
+        "threads": threads(),
         "python": platform.python_version(),
         "packages": {name: version for name in _PACKAGES if (version := _version(name))},
         "commit": commit(),
     }
+
+
+def threads() -> int:
+    """Return how many threads each library may use."""
+    return int(os.environ.get("GPUSLICE_NUM_THREADS") or 1)
+
+
+def in_words(count: int) -> str:
+    """Return a number of threads in words."""
+    return "one thread" if count == 1 else f"{count} threads"
 
 
 def processor() -> str:

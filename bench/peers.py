@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.cases import Case
+from bench.case import Case
+from bench.machine import threads
 
 # Does the work once and returns the outputs. They are freed after the clock has stopped.
 Call = Callable[[], Sequence[Any]]
@@ -31,24 +32,37 @@ def torch_into(case: Case, x: Any) -> Call:
     if flips:
         raise NotImplementedError("torch.flip has no out=")
     outs = [_tensor(out) for out in outputs_like(case, x)]
+    if case.joins:
+        join, tensors = (torch.cat if case.keeps_axis else torch.stack), list(map(_tensor, case.inputs(x)))
+        return lambda: [join(tensors, case.axis, out=outs[0])]
     if case.split is None:
         return lambda: [outs[0].copy_(view)]
     sizes = case.split(view.shape[case.axis])
 
     def call() -> Sequence[Any]:
-        torch.split_with_sizes_copy(view, sizes, case.axis, out=outs)
+        if case.keeps_axis:
+            torch.split_with_sizes_copy(view, sizes, case.axis, out=outs)
+        else:
+            torch.unbind_copy(view, case.axis, out=outs)
         return outs
 
     return call
 
 
 def torch_fresh(case: Case, x: Any) -> Call:
-    """Flip, clone or split_with_sizes_copy; a split of a flipped tensor needs both."""
+    """Flip, clone, split_with_sizes_copy or cat; some need two of them. A flip keeps the order of strides."""
     import torch
 
     view, flips = _torch_view(case, x)
+    if case.joins:
+        join, tensors = (torch.cat if case.keeps_axis else torch.stack), list(map(_tensor, case.inputs(x)))
+        return lambda: [join(tensors, case.axis)]
     if case.split is None:
-        return lambda: [torch.flip(view, flips) if flips else view.clone(memory_format=torch.contiguous_format)]
+        if flips:
+            return lambda: [torch.flip(view, flips).contiguous()]
+        return lambda: [view.clone(memory_format=torch.contiguous_format)]
+    if not case.keeps_axis:
+        return lambda: torch.unbind_copy(view, case.axis)
     sizes = case.split(view.shape[case.axis])
     return lambda: torch.split_with_sizes_copy(torch.flip(view, flips) if flips else view, sizes, case.axis)
 
@@ -56,7 +70,7 @@ def torch_fresh(case: Case, x: Any) -> Call:
 def _tensor(array: Any) -> Any:
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads())
     return torch.from_numpy(array) if isinstance(array, np.ndarray) else torch.from_dlpack(array)
 
 
@@ -71,8 +85,8 @@ def _torch_view(case: Case, x: Any) -> tuple[Any, list[int]]:
             flips.append(axis)
         index.append(one)
     view = _tensor(x)[tuple(index)]
-    if case.transposed:
-        view, flips = view.permute(*reversed(range(view.ndim))), [view.ndim - 1 - axis for axis in flips]
+    if case.axes:
+        view, flips = view.permute(case.axes), [case.axes.index(axis) for axis in flips]
     return view, flips
 
 
@@ -80,12 +94,14 @@ def runtime_into(case: Case, x: Any) -> Call:
     """Onnxruntime with the input and existing outputs bound."""
     session, device = _session(case, x)
     binding = session.io_binding()
-    binding.bind_input("x", device, 0, x.dtype, x.shape, _pointer(x))
+    inputs = case.inputs(x)
+    for one, array in zip(session.get_inputs(), inputs, strict=True):
+        binding.bind_input(one.name, device, 0, array.dtype, array.shape, _pointer(array))
     outs = outputs_like(case, x)
     for one, out in zip(session.get_outputs(), outs, strict=True):
         binding.bind_output(one.name, device, 0, out.dtype, out.shape, _pointer(out))
 
-    def call() -> Sequence[Any]:
+    def call(_inputs: object = inputs) -> Sequence[Any]:  # which the binding does not keep
         session.run_with_iobinding(binding)
         return outs
 
@@ -97,7 +113,8 @@ def runtime_fresh(case: Case, x: Any) -> Call:
     if not isinstance(x, np.ndarray):
         raise NotImplementedError("run() takes and returns arrays of the host")
     session, _ = _session(case, x)
-    return lambda: session.run(None, {"x": x})
+    inputs = _by_name(case, x)
+    return lambda: session.run(None, inputs)
 
 
 def reference_into(case: Case, x: Any) -> Call:
@@ -110,7 +127,13 @@ def reference_fresh(case: Case, x: Any) -> Call:
     from onnx.reference import ReferenceEvaluator
 
     evaluator = ReferenceEvaluator(model_of(case, x))
-    return lambda: [np.ascontiguousarray(result) for result in evaluator.run(None, {"x": x})]
+    inputs = _by_name(case, x)
+    return lambda: [np.ascontiguousarray(result) for result in evaluator.run(None, inputs)]
+
+
+def _by_name(case: Case, x: Any) -> dict[str, Any]:
+    inputs = case.inputs(x)
+    return {"x": x} if len(inputs) == 1 else {f"x{i}": array for i, array in enumerate(inputs)}
 
 
 def _session(case: Case, x: Any) -> tuple[Any, str]:
@@ -121,7 +144,7 @@ def _session(case: Case, x: Any) -> tuple[Any, str]:
     if provider not in onnxruntime.get_available_providers():
         raise NotImplementedError(f"this onnxruntime has no {provider}")
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads()
     options.log_severity_level = 3
     try:
         return onnxruntime.InferenceSession(model_of(case, x).SerializeToString(), options, [provider]), device
@@ -134,9 +157,14 @@ def _pointer(array: Any) -> int:
 
 
 def model_of(case: Case, x: Any) -> Any:
-    """Return the case as an ONNX model: Slices, a Transpose and a Split, or Identity if there is none of them."""
+    """Return the case as an ONNX model: Slices, a Transpose and a Split, or a Concat, or Identity if there is none."""
     from onnx import TensorProto, helper
 
+    if not case.keeps_axis:
+        raise NotImplementedError("a stack of tensors is several operators")
+    inputs = _by_name(case, x)
+    if case.joins:
+        return _model([helper.make_node("Concat", list(inputs), ["y"], axis=case.axis)], inputs, ["y"], [])
     nodes, constants, value, shape = [], [], "x", x.shape
     for index in case.chain or ((case.index,) if case.index else ()):
         names = [f"{value}{name}" for name in ("starts", "ends", "axes", "steps")]
@@ -147,9 +175,9 @@ def model_of(case: Case, x: Any) -> Any:
         nodes.append(helper.make_node("Slice", [value, *names], [f"{value}s"]))
         shape = np.broadcast_to(np.uint8(), shape)[index].shape
         value += "s"
-    if case.transposed:
-        nodes.append(helper.make_node("Transpose", [value], [f"{value}t"]))
-        value, shape = f"{value}t", shape[::-1]
+    if case.axes:
+        nodes.append(helper.make_node("Transpose", [value], [f"{value}t"], perm=case.axes))
+        value, shape = f"{value}t", tuple(shape[axis] for axis in case.axes)
     outputs = ["y"]
     if case.split:
         sizes = case.split(shape[case.axis])
@@ -160,8 +188,14 @@ def model_of(case: Case, x: Any) -> Any:
         nodes[-1].output[0] = "y"
     else:
         nodes.append(helper.make_node("Identity", ["x"], outputs))
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(x.dtype))
-    given = [helper.make_tensor_value_info("x", kind, x.shape)]
+    return _model(nodes, inputs, outputs, constants)
+
+
+def _model(nodes: Sequence[Any], inputs: dict[str, Any], outputs: Sequence[str], constants: Sequence[Any]) -> Any:
+    from onnx import helper
+
+    (kind,) = {helper.np_dtype_to_tensor_dtype(np.dtype(array.dtype)) for array in inputs.values()}
+    given = [helper.make_tensor_value_info(name, kind, array.shape) for name, array in inputs.items()]
     results = [helper.make_tensor_value_info(name, kind, None) for name in outputs]
-    graph = helper.make_graph(nodes, case.name, given, results, constants)
+    graph = helper.make_graph(nodes, "case", given, results, constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=8)

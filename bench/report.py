@@ -1,116 +1,30 @@
-"""Results as JSON and as Markdown tables: speeds relative to a plain copy, a row per case and width."""
+"""The report of a run: speeds relative to a plain copy, a row per case and width; images in a table of their own."""
 
-import json
-import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from statistics import geometric_mean
+from collections.abc import Iterator
 from typing import Any
 
-from bench import limits
-from bench.cases import CASES, Case
-from bench.measure import MODES, Timed, quartiles
-from bench.runners import OURS, PLAIN
+from bench import image_report, limits
+from bench.cases import CASES
+from bench.machine import in_words
+from bench.measure import MODES
+from bench.numbers import (
+    NOISE,
+    TITLES,
+    VIEWS,
+    Key,
+    Numbers,
+    Table,
+    by_group,
+    is_behind,
+    line,
+    runners_of,
+    speeds_of,
+    table,
+    times_of,
+)
+from bench.runners import OURS
 
-# A speed below this share of another one is outside the noise.
-NOISE = 0.95
-TITLES = {"into": "Existing outputs", "fresh": "New outputs"}
-_SMALL_CASES = {case.name for case in CASES if case.small}
-# Its results are views of the input, which cost nothing; so it is not comparable.
-VIEWS = "onnx.reference"
-HOST_BOUND = "the host took longer to make the calls than the device to run them"
-
-Key = tuple[str, int]
-Numbers = dict[str, float]
-Table = dict[Key, Numbers]
-
-
-def cells(case: Case, width: int, rows: Sequence[Timed]) -> Iterator[dict[str, Any]]:
-    """Yield what one cell of the table becomes in a result: quartiles of the seconds, and notes, by runner."""
-    for mode in MODES:
-        found = [row for row in rows if row.mode == mode]
-        timed = [row for row in found if row.calls and not row.host_bound]
-        seconds = {row.runner: [_short(value) for value in quartiles(row.seconds)] for row in timed}
-        notes = {row.runner: row.note or HOST_BOUND for row in found if row.note or row.host_bound}
-        yield {"case": case.name, "width": width, "mode": mode, "seconds": seconds, "notes": notes}
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.3g}")
-
-
-def as_json(result: dict[str, Any]) -> str:
-    """Return a result as JSON, with a line per cell."""
-    head = json.dumps({name: value for name, value in result.items() if name != "cells"}, indent=1)
-    lines = ",\n".join(f"  {json.dumps(cell)}" for cell in result["cells"])
-    return f'{head.removesuffix("}").rstrip()},\n "cells": [\n{lines}\n ]\n}}\n'
-
-
-def seconds_of(result: dict[str, Any], mode: str) -> Table:
-    """Return the median seconds by (case, width), then runner."""
-    return {
-        (cell["case"], cell["width"]): {name: times[1] for name, times in cell["seconds"].items()}
-        for cell in result["cells"]
-        if cell["mode"] == mode
-    }
-
-
-def speeds_of(result: dict[str, Any], mode: str) -> Table:
-    """Return the speed relative to the plain copy, by (case, width) of the large cases, then runner."""
-    return {
-        key: {name: cell[PLAIN] / seconds for name, seconds in cell.items() if name != PLAIN}
-        for key, cell in seconds_of(result, mode).items()
-        if PLAIN in cell and key[0] not in _SMALL_CASES
-    }
-
-
-def times_of(result: dict[str, Any], mode: str) -> Table:
-    """Return the microseconds per call, by (case, width) of the small cases, then runner."""
-    return {
-        key: {name: 1e6 * seconds for name, seconds in cell.items()}
-        for key, cell in seconds_of(result, mode).items()
-        if key[0] in _SMALL_CASES
-    }
-
-
-def by_group(table: Table) -> dict[str, Numbers]:
-    """Return the geometric mean per group and runner, for groups that gpuslice has results in."""
-    groups: dict[str, dict[str, list[float]]] = {}
-    group_of = {case.name: case.group for case in CASES}
-    for (name, _), cell in table.items():
-        for runner, value in cell.items():
-            groups.setdefault(group_of[name], {}).setdefault(runner, []).append(value)
-    return {
-        group: {runner: geometric_mean(values) for runner, values in found.items()}
-        for group, found in groups.items()
-        if OURS in found
-    }
-
-
-def runners_of(tables: Iterable[Table]) -> list[str]:
-    """Return the runners that have results, in their order."""
-    return list(dict.fromkeys(name for table in tables for cell in table.values() for name in cell))
-
-
-def line(cells: Iterable[Any]) -> str:
-    """Return a row of a Markdown table."""
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def table(head: Sequence[str], lines: Iterable[str]) -> str:
-    """Return a Markdown table whose columns after the first hold numbers."""
-    return "\n".join([line(head), "|---|" + "---:|" * (len(head) - 1), *lines])
-
-
-def progress(number: int, count: int, text: str, began: float) -> None:
-    """Show on stderr how far a run is: a line that is overwritten, or now and then one for a log."""
-    seconds = time.perf_counter() - began
-    if sys.stderr.isatty():
-        done = 30 * number // count
-        bar = f"[{'#' * done}{'.' * (30 - done)}] {number}/{count} {seconds:4.0f} s"
-        print(f"\r{bar}  {text:<50}", end="\n" if number == count else "", file=sys.stderr)
-    elif number % 10 == 0 or number == count:
-        print(f"{number}/{count} {seconds:.0f} s  {text}", file=sys.stderr)
+_IMAGES = {case.name for case in CASES if case.recipe}
 
 
 def summary(result: dict[str, Any]) -> str:
@@ -131,22 +45,36 @@ def summary(result: dict[str, Any]) -> str:
 
 def markdown(result: dict[str, Any]) -> str:
     """Return the whole report."""
-    subject = f"CUDA: {result['gpu']['name']}" if result["device"] == "cuda" else "CPU, one thread"
-    parts = [f"# {subject}", _machine(result), "## Summary", summary(result), "## Every case", _reading()]
+    parts = [f"# {subject(result)}", about(result), "## Summary", summary(result), "## Every case", _reading()]
     for mode, title in TITLES.items():
         parts.append(f"### {title}")
         parts += list(_tables(result, mode))
+    if of_images := image_report.section(result):
+        parts += ["## Images", of_images]
     parts += [_reasons(result), _absent(result)]
     return "\n\n".join(parts) + "\n"
 
 
-def _machine(result: dict[str, Any]) -> str:
-    about = result["machine"]
-    packages = ", ".join(f"{name} {version}" for name, version in about["packages"].items())
+def images(result: dict[str, Any]) -> str:
+    """Return the report of a run of images only."""
+    quick = " A quick run: small images and few rounds." if result["quick"] else ""
+    parts = [f"# Images: {subject(result)}", about(result) + quick, image_report.section(result), _absent(result)]
+    return "\n\n".join(parts) + "\n"
+
+
+def subject(result: dict[str, Any]) -> str:
+    """Return what a result is of, for titles."""
+    return f"CUDA: {result['gpu']['name']}" if "gpu" in result else f"CPU, {in_words(result['machine']['threads'])}"
+
+
+def about(result: dict[str, Any]) -> str:
+    """Return what a result was measured on."""
+    machine = result["machine"]
+    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
     gpu = f" {result['gpu']}." if "gpu" in result else ""
     return (
-        f"{about['date']}, commit {about['commit'] or 'unknown'}, {about['processor']}, Python {about['python']}, "
-        f"{packages}. Host kernels: {about['kernels']}.{gpu}"
+        f"{machine['date']}, commit {machine['commit'] or 'unknown'}, {machine['processor']}, "
+        f"Python {machine['python']}, {packages}. Host kernels: {machine['kernels']}.{gpu}"
     )
 
 
@@ -163,6 +91,7 @@ def _reading() -> str:
 def _tables(result: dict[str, Any], mode: str) -> Iterator[str]:
     speeds, times = speeds_of(result, mode), times_of(result, mode)
     targets = targets_of(result, mode, speeds)
+    speeds = {key: cell for key, cell in speeds.items() if key[0] not in _IMAGES}  # which have a table of their own
     for found, what in [(speeds, "case"), (times, "case, microseconds")]:
         names = runners_of([found])
         lines = []
@@ -193,11 +122,6 @@ def targets_of(result: dict[str, Any], mode: str, speeds: Table) -> dict[Key, fl
     if mode == "fresh":
         return {key: NOISE * cell["NumPy"] for key, cell in speeds.items() if "NumPy" in cell}
     return {(case.name, width): least for case in CASES for width, least in (case.targets or {}).items()}
-
-
-def is_behind(cell: Numbers) -> bool:
-    """Return whether another library is faster by more than the noise."""
-    return cell[OURS] < NOISE * max((speed for name, speed in cell.items() if name != OURS), default=0)
 
 
 def _reasons(result: dict[str, Any]) -> str:

@@ -3,13 +3,14 @@
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import gpuslice as gs
-from bench import peers
-from bench.cases import Case
+from bench import image_peers, peers
+from bench.case import Case
 from bench.peers import Call
 
 # Makes the call for a source array on the device, or raises NotImplementedError if the library has no way to do it.
@@ -28,6 +29,8 @@ class Runner:
         Modules that it imports.
     into, fresh : callable
         Make the call that writes to existing arrays, and the one that allocates its outputs.
+    images : bool, optional
+        Whether it is timed for images only, or for all except images. Default: for all cases.
     """
 
     name: str
@@ -35,6 +38,11 @@ class Runner:
     packages: tuple[str, ...]
     into: Maker
     fresh: Maker
+    images: bool | None = None
+
+    def times(self, case: Case) -> bool:
+        """Return whether it is timed for a case."""
+        return self.images is None or self.images == bool(case.recipe)
 
     def missing(self) -> str:
         """Return which packages are not installed, as text; empty if all are."""
@@ -69,10 +77,18 @@ def gpuslice_fresh(case: Case, x: Any) -> Call:
 
 def _gpuslice(case: Case, x: Any, outs: list[Any] | None) -> Call:
     view, out = case.view(x), None if outs is None else outs[0]
+    if case.joins:
+        inputs, new_axis = case.inputs(x), int(not case.keeps_axis)
+        # Without out=, also versions can be timed that did not have it.
+        written = {} if outs is None else {"out": out}
+        return lambda: [gs.concat_from_sequence(inputs, axis=case.axis, new_axis=new_axis, **written)]
+    if not case.keeps_axis:
+        written = {} if outs is None else {"out": outs}
+        return lambda: gs.split_to_sequence(view, axis=case.axis, keepdims=0, **written)
     if case.split:
         sizes = case.split(view.shape[case.axis])
         return lambda: gs.split(view, sizes, axis=case.axis, out=outs)
-    if case.transposed or not case.index:
+    if case.axes or not case.index:
         return lambda: [gs.contiguous(view, out=out)]
     bounds = case.bounds(x.shape)
     return lambda: [gs.slice(x, *bounds, out=out)]
@@ -90,6 +106,9 @@ def cupy_into(case: Case, x: Any) -> Call:
 
 def _each_part(case: Case, x: Any, copy: Callable[[Any, Any], object]) -> Call:
     view, outs = case.view(x), peers.outputs_like(case, x)
+    if case.joins:
+        join = _joiner(case, x)
+        return lambda: [join(out=outs[0])]
     places = case.places(view.shape)
 
     def call() -> Sequence[Any]:
@@ -100,8 +119,20 @@ def _each_part(case: Case, x: Any, copy: Callable[[Any, Any], object]) -> Call:
     return call
 
 
+def _joiner(case: Case, x: Any) -> Callable[..., Any]:
+    """Return NumPy's or CuPy's function that joins the inputs of a case."""
+    xp: Any = np
+    if not isinstance(x, np.ndarray):
+        import cupy as xp
+    inputs = case.inputs(x)
+    return partial(xp.concatenate if case.keeps_axis else xp.stack, inputs, axis=case.axis)
+
+
 def copies(case: Case, x: Any) -> Call:
-    """NumPy's or CuPy's ``copy()`` per part."""
+    """NumPy's or CuPy's ``copy()`` per part, or what joins them."""
+    if case.joins:
+        join = _joiner(case, x)
+        return lambda: [join()]
     view = case.view(x)
     places = case.places(view.shape)
     return lambda: [view[place].copy(order="C") for place in places]
@@ -142,11 +173,13 @@ RUNNERS = [
     Runner(OURS, "cpu", (), gpuslice_into, gpuslice_fresh),
     Runner("NumPy", "cpu", (), numpy_into, copies),
     Runner("PyTorch", "cpu", ("torch",), peers.torch_into, peers.torch_fresh),
-    Runner("onnxruntime", "cpu", ("onnx", "onnxruntime"), peers.runtime_into, peers.runtime_fresh),
-    Runner("onnx.reference", "cpu", ("onnx",), peers.reference_into, peers.reference_fresh),
+    Runner("onnxruntime", "cpu", ("onnx", "onnxruntime"), peers.runtime_into, peers.runtime_fresh, False),
+    Runner("onnx.reference", "cpu", ("onnx",), peers.reference_into, peers.reference_fresh, False),
+    Runner("OpenCV", "cpu", ("cv2",), image_peers.opencv_into, image_peers.opencv_fresh, True),
+    Runner("Pillow", "cpu", ("PIL",), image_peers.pillow_into, image_peers.pillow_fresh, True),
     Runner(PLAIN, "cuda", ("cupy",), plain_into, plain_fresh),
     Runner(OURS, "cuda", ("cupy",), gpuslice_into, gpuslice_fresh),
     Runner("CuPy", "cuda", ("cupy",), cupy_into, copies),
     Runner("PyTorch", "cuda", ("cupy", "torch"), peers.torch_into, peers.torch_fresh),
-    Runner("onnxruntime", "cuda", ("cupy", "onnx", "onnxruntime"), peers.runtime_into, peers.runtime_fresh),
+    Runner("onnxruntime", "cuda", ("cupy", "onnx", "onnxruntime"), peers.runtime_into, peers.runtime_fresh, False),
 ]

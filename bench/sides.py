@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 import gpuslice as gs
-from bench.cases import CASES, Case
+from bench.case import Case
+from bench.cases import CASES
 from bench.measure import HostClock, Timed, prepare
 from bench.peers import Call
 from bench.runners import OURS, RUNNERS, Runner
@@ -28,12 +29,6 @@ _ROOT = Path(__file__).parent.parent
 # Seconds of a sample at least; calls of microseconds are repeated.
 _LEAST = 2e-3
 _RUNNERS = [one for one in RUNNERS if one.name == OURS and one.device == "cpu"]
-
-
-def concat(case: Case, x: Any) -> Call:
-    """``concat_from_sequence`` of the parts of a case."""
-    sequence = gs.sequence_construct(*[np.ascontiguousarray(part) for part in case.parts(case.view(x))])
-    return lambda: [gs.concat_from_sequence(sequence, axis=case.axis)]
 
 
 def run_node(case: Case, x: Any) -> Call:
@@ -49,7 +44,6 @@ def run_node(case: Case, x: Any) -> Call:
 
 # Calls that the table of cases lacks, each with the case whose source it takes.
 EXTRAS: dict[str, tuple[str, Callable[[Case, Any], Call]]] = {
-    "concat_from_sequence: 4 parts inside": ("split 4 inside", concat),
     "run_node: Slice-13": ("reversed 1-D", run_node),
 }
 
@@ -139,10 +133,7 @@ def prepared(clock: HostClock, name: str, width: int, size: int) -> list[Timed]:
     case = next(case for case in CASES if case.name == source).of_size(size)
     if make is None:
         return prepare(case, width, _RUNNERS, clock)
-    # The result of a concatenation is the whole source.
-    expected = case if make is not concat else Case(case.group, case.name, case.shape, size=case.size)
-    runner = Runner(OURS, "cpu", (), _no_out, lambda _, x: make(case, x))
-    return prepare(expected, width, [runner], clock)
+    return prepare(case, width, [Runner(OURS, "cpu", (), _no_out, make)], clock)
 
 
 def _no_out(case: Case, x: Any) -> Call:

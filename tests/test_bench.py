@@ -2,21 +2,27 @@
 
 import argparse
 import json
+import re
 import subprocess
+from importlib.util import find_spec
 from itertools import count
+from math import prod
 from pathlib import Path
 
 import pytest
 
-from bench import compare, sides
+from bench import compare, image_peers, sides
 from bench.__main__ import main
 from bench.cases import CASES
+from bench.images import IMAGES
 from bench.measure import HostClock, measure
-from bench.report import by_group, cells, markdown, speeds_of, summary
+from bench.numbers import by_group, cells, speeds_of
+from bench.report import images, markdown, summary
 from bench.runners import RUNNERS, Runner
 
 SMALL = 1 << 14
-HERE = [one for one in RUNNERS if one.device == "cpu" and one.name in ("copy", "gpuslice", "NumPy", "onnx.reference")]
+# PyTorch and onnxruntime take long to load.
+HERE = [one for one in RUNNERS if one.device == "cpu" and one.name not in ("PyTorch", "onnxruntime")]
 BY_NAME = {case.name: case for case in CASES}
 
 
@@ -42,7 +48,14 @@ def test_every_runner_gives_the_same_bits(case):
         clock = Once([1.0] * 100)
         rows = measure(case.of_size(SMALL), width, HERE, clock, rounds=2)
         run = {(row.runner, row.mode) for row in rows if row.seconds}
-        assert {("copy", "into"), ("NumPy", "into"), ("gpuslice", "fresh"), ("onnx.reference", "fresh")} <= run
+        assert {("copy", "into"), ("NumPy", "into"), ("gpuslice", "fresh")} <= run
+        assert (("onnx.reference", "fresh") in run) == (not case.recipe)
+        if case.recipe and find_spec("cv2"):
+            assert {("OpenCV", "into"), ("OpenCV", "fresh")} <= run
+        elif not case.recipe:
+            assert not {row.runner for row in rows} & {"OpenCV", "Pillow"}
+        last_first = "CHW" in case.recipe
+        assert (("Pillow", "fresh") in run) == bool(case.recipe and width == 1 and not last_first and find_spec("PIL"))
         assert (("gpuslice", "into") in run) == (not case.chain)
         assert clock.calls == 2 * len(run)
         assert all(row.note for row in rows if not row.seconds)
@@ -64,7 +77,13 @@ def test_runners_on_a_device_give_the_same_bits(name):
 
 def test_wrong_results_are_refused():
     case = BY_NAME["reversed 1-D"].of_size(SMALL)
-    for outputs in (lambda x: [x], lambda x: [x[::-1], x], lambda x: [x[::-1].astype("i1")]):
+    # The last one is a view, which leaves the work undone.
+    for outputs in (
+        lambda x: [x],
+        lambda x: [x[::-1].copy(), x],
+        lambda x: [x[::-1].astype("i1")],
+        lambda x: [x[::-1]],
+    ):
         wrong = Runner("wrong", "cpu", (), *[lambda _, x, outputs=outputs: lambda: outputs(x)] * 2)
         with pytest.raises(ValueError, match="wrong returns wrong results for reversed 1-D"):
             measure(case, 1, [wrong], Once(), rounds=1)
@@ -123,8 +142,89 @@ def result_of(seconds):
     """Make a result of reversed 1-D, 1 B, into, from seconds by runner."""
     cell = {"case": "reversed 1-D", "width": 1, "mode": "into", "notes": {}}
     cell["seconds"] = {name: [value] * 3 for name, value in seconds.items()}
-    machine = {"date": "", "commit": "", "processor": "", "python": "", "packages": {}, "kernels": ""}
-    return {"device": "cpu", "machine": machine, "cells": [cell]}
+    machine = {"date": "", "commit": "", "processor": "", "python": "", "packages": {}, "kernels": "", "threads": 1}
+    return {"device": "cpu", "machine": machine, "quick": True, "size": 1 << 20, "cells": [cell]}
+
+
+def result_of_images(rows):
+    """Make a result of images of bytes from (case, mode, seconds by runner)."""
+    result = result_of({})
+    cells = [{"case": case, "width": 1, "mode": mode, "notes": {}, "seconds": seconds} for case, mode, seconds in rows]
+    for cell in cells:
+        cell["seconds"] = {name: [value] * 3 for name, value in cell["seconds"].items()}
+    return result | {"cells": cells}
+
+
+IMAGE_ROWS = [
+    ("mirror, 3 channels", "into", {"copy": 0.01, "gpuslice": 0.02, "NumPy": 0.6, "OpenCV": 0.03}),
+    ("mirror, 3 channels", "fresh", {"copy": 0.02, "gpuslice": 0.04, "NumPy": 0.7, "OpenCV": 0.03, "Pillow": 0.05}),
+    ("mirror, 4 channels", "into", {"copy": 0.01, "gpuslice": 0.1234, "NumPy": 1.6, "OpenCV": 0.12}),
+]
+
+
+def test_images_have_a_table_of_their_own():
+    text = images(result_of_images(IMAGE_ROWS))
+    assert text.startswith("# Images: CPU, one thread\n")
+    assert (
+        "| image | channels | bytes per channel | outputs | copy | gpuslice | NumPy | OpenCV | Pillow | share |" in text
+    )
+    for row in [
+        "| mirror | 3 | 1 | existing | 10 | 20 | 600 | 30 | - | 1.50 |",
+        "| mirror | 3 | 1 | new | 20 | 40 | 700 | 30 | 50 | **0.75** |",
+        "| mirror | 4 | 1 | existing | 10 | 123 | 1600 | 120 | - | 0.97 |",
+        "| mirror | 1.21 (0.97) | 0.75 (0.75) |",
+        "Another library is ahead by more than the noise in 1 of 3 rows.",
+    ]:
+        assert row in text
+    both = result_of({"copy": 1.0, "gpuslice": 0.5})
+    both["cells"] += result_of_images(IMAGE_ROWS)["cells"]
+    whole = markdown(both)
+    assert "| mirror | 3 | 1 | new | 20 | 40 | 700 | 30 | 50 | **0.75** |" in whole
+    assert "| mirror, 3 channels | 1 |" not in whole
+    assert "## Images" not in markdown(result_of({"copy": 1.0, "gpuslice": 0.5}))
+
+
+def test_the_picture_of_images_can_be_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    from bench.chart import draw_images
+
+    assert draw_images(result_of_images(IMAGE_ROWS), str(tmp_path / "images.png"))
+    assert (tmp_path / "images.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_command_for_images_writes_what_it_says(tmp_path, capsys):
+    options = ["--quick", "--mebibytes", "1", "--rounds", "1", "--width", "2", "--peer", "numpy", "--no-chart"]
+    main(["images", *options, "--case", "apart", "--case", "together", "--output", str(tmp_path / "new" / "table.md")])
+    result = json.loads((tmp_path / "new" / "table.json").read_text())
+    assert {name for cell in result["cells"] for name in cell["seconds"]} == {"copy", "gpuslice", "NumPy"}
+    names = {f"{recipe}, {channels} channels" for recipe in ("apart", "together") for channels in (3, 4)}
+    assert {cell["case"] for cell in result["cells"]} == names
+    text = (tmp_path / "new" / "table.md").read_text()
+    assert "| together | 4 | 2 | new |" in text
+    printed = capsys.readouterr()
+    assert text in printed.out
+    assert re.match(r"4 cells, about \d+ seconds\n", printed.err)
+    with pytest.raises(SystemExit):
+        main(["images", *options])
+
+
+def test_images_have_the_sizes_that_the_page_says():
+    for case in IMAGES:
+        for width in case.widths:
+            shape = case.shape(case.size // width, width)
+            assert prod(shape) * width <= case.size
+            if width == 1:
+                assert sorted(shape)[1:] == [4000, 6000]
+
+
+def test_opencv_that_cannot_write_in_place_has_no_time_of_that(monkeypatch):
+    pytest.importorskip("cv2")
+    monkeypatch.setitem(image_peers._OPENCV, "mirror", lambda cv2, x, out: cv2.flip(x[0], 1))
+    rows = measure(BY_NAME["mirror, 3 channels"].of_size(SMALL), 1, HERE, Once(), rounds=1)
+    assert {row.mode: row.note for row in rows if row.runner == "OpenCV"} == {
+        "into": "OpenCV allocates these outputs",
+        "fresh": "",
+    }
 
 
 def test_cells_below_their_target_or_another_library_are_marked():
@@ -145,6 +245,11 @@ def test_the_summary_is_a_geometric_mean():
     result["cells"][1]["width"] = 2
     assert by_group(speeds_of(result, "into")) == {"reversed": {"gpuslice": pytest.approx(4)}}
     assert "| reversed | 4.00 |" in summary(result)
+    # NumPy has a mean of the group if it has at least half of the numbers.
+    result["cells"][0]["seconds"]["NumPy"] = [2.0] * 3
+    assert by_group(speeds_of(result, "into"))["reversed"]["NumPy"] == pytest.approx(0.5)
+    result["cells"] += [result["cells"][1] | {"width": 4}]
+    assert "NumPy" not in by_group(speeds_of(result, "into"))["reversed"]
 
 
 def test_a_result_holds_quartiles():
@@ -213,10 +318,10 @@ def test_a_side_answers_questions():
 
     side = sides.Side(Path(gpuslice.__file__).parent.parent)
     try:
-        for name in ("split 4 inside", *sides.EXTRAS):
+        for name in ("split 4 inside", "4 parts joined inside", "together, 3 channels", *sides.EXTRAS):
             rows = side.ask(case=name, width=4, size=SMALL)
             assert [row["mode"] for row in rows] == ["into", "fresh"]
-            assert bool(rows[0]["count"]) == (name == "split 4 inside")
+            assert bool(rows[0]["count"]) == (name not in sides.EXTRAS)
             assert rows[1]["count"]
             assert side.ask(row=1, count=1) > 0
     finally:
@@ -224,7 +329,7 @@ def test_a_side_answers_questions():
 
 
 def test_extra_calls_are_checked(monkeypatch):
-    wrong = {"concat_from_sequence: 4 parts inside": ("split 4 inside", lambda case, x: lambda: [x.T])}
+    wrong = {"run_node: Slice-13": ("reversed both axes", lambda case, x: lambda: [x.T])}
     monkeypatch.setattr(sides, "EXTRAS", wrong)
     with pytest.raises(ValueError, match="gpuslice returns wrong results"):
         sides.prepared(Once(), *wrong, 4, SMALL)
