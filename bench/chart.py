@@ -3,9 +3,9 @@
 from typing import Any
 
 from bench.image_report import CASE_OF
+from bench.machine import in_words
 from bench.measure import MODES
 from bench.numbers import TITLES, VIEWS, Numbers, by_group, runners_of, seconds_of, speeds_of, times_of
-from bench.report import subject
 from bench.runners import OURS, PLAIN
 
 _COLOURS = {
@@ -72,8 +72,8 @@ def draw_images(result: dict[str, Any], path: str) -> bool:
         panel.set_title(f"{title} (shorter is faster)")
         panel.set_xlabel("milliseconds per image")
     panels[1].set_yticklabels([])
-    pixels = "x".join(map(str, _pixels(result, width)))
-    text = f"Images of {pixels} pixels, {width} byte{'s' * (width > 1)} per channel, 3 channels, with alpha 4"
+    height, columns = _pixels(result, width)
+    text = f"Images of {height} x {columns} pixels, 3 channels (with alpha 4), {width} byte{'s' * (width > 1)} each"
     _save(pyplot, figure, names, f"{text}\n{_where(result)}", path)
     return True
 
@@ -101,7 +101,7 @@ def _pyplot() -> Any:
 
 def _where(result: dict[str, Any]) -> str:
     about = result["machine"]
-    device = result["gpu"]["name"] if "gpu" in result else f"{about['processor']}, {subject(result)}"
+    device = result["gpu"]["name"] if "gpu" in result else f"{about['processor']}, {in_words(about['threads'])}"
     return f"{device}, {about['date']}"
 
 

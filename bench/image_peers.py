@@ -29,6 +29,12 @@ def _opencv_channels_first(cv2: Any, inputs: Sequence[Any], outs: Sequence[Any])
     return out
 
 
+def _opencv_alpha(cv2: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> Any:
+    # Faster than merge and mixChannels.
+    out = cv2.cvtColor(inputs[0], cv2.COLOR_BGR2BGRA, dst=outs[0])
+    return cv2.insertChannel(inputs[1], out, 3)
+
+
 def _opencv_thumbnail(cv2: Any, inputs: Sequence[Any], outs: Sequence[Any]) -> Any:
     height, width = inputs[0].shape[:2]
     return cv2.resize(inputs[0], (width // 2, height // 2), dst=outs[0], interpolation=cv2.INTER_NEAREST)
@@ -48,7 +54,7 @@ _OPENCV: dict[str, OpenCV] = {
     "HWC to CHW": _opencv_channels_first,
     "CHW to HWC": lambda cv2, x, out: cv2.merge(list(x[0]), dst=out[0]),
     "alpha dropped": lambda cv2, x, out: cv2.cvtColor(x[0], cv2.COLOR_BGRA2BGR, dst=out[0]),
-    "alpha added": lambda cv2, x, out: cv2.merge(x, dst=out[0]),
+    "alpha added": _opencv_alpha,
 }
 
 

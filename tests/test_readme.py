@@ -170,6 +170,55 @@ def rows_of(page, heading):
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
 
 
+IMAGE = np.random.default_rng(0).integers(0, 256, (400, 600, 3), np.uint8)
+RGBA = np.random.default_rng(1).integers(0, 256, (400, 600, 4), np.uint8)
+# What the tables of images call by these names, if the library is installed. Pillow's are in the extra of tests.
+NAMES = {
+    "gpuslice": lambda: {"gs": gpuslice, "np": np},
+    "NumPy": lambda: {"np": np},
+    "OpenCV": lambda: {"cv2": importlib.import_module("cv2"), "np": np},
+    "torchvision": lambda: {
+        "F": importlib.import_module("torchvision.transforms.v2.functional"),
+        "torch": importlib.import_module("torch"),
+        "t": importlib.import_module("torch").from_numpy(IMAGE.transpose(2, 0, 1).copy()),
+    },
+    "Pillow": lambda: {
+        "Image": importlib.import_module("PIL.Image"),
+        "image": importlib.import_module("PIL.Image").fromarray(IMAGE),
+    },
+}
+
+
+@pytest.mark.parametrize("library", NAMES)
+@pytest.mark.parametrize(
+    "heading",
+    ["| what | gpuslice | NumPy | OpenCV | torchvision | Pillow |", "| what | gpuslice | NumPy | OpenCV |"],
+    ids=["one", "several"],
+)
+def test_the_calls_of_a_row_of_images_give_the_same(heading, library):
+    columns = [name.strip() for name in heading.strip("|").split("|")]
+    if library not in columns:
+        return
+    try:
+        names = NAMES[library]()
+    except ImportError as error:
+        pytest.skip(f"{error.name} is not installed")
+    names |= {"x": IMAGE, "rgba": RGBA, "planes": [IMAGE[:, :, i].copy() for i in range(3)]}
+    calls = 0
+    for row in rows_of("docs/images.md", f"{heading}\n"):
+        expected = eval(re.findall("`([^`]+)`", row[2])[0], names | {"np": np})
+        for call in re.findall("`([^`]+)`", row[columns.index(library)]):
+            given = eval(call, names)
+            several = isinstance(given, (list, tuple, gpuslice.Sequence))
+            result = np.stack([*given]) if several else np.asarray(given)
+            if library == "torchvision":
+                result = result.transpose(1, 2, 0)
+            assert result.dtype == np.uint8
+            assert np.array_equal(result, expected), call
+            calls += 1
+    assert calls >= len(rows_of("docs/images.md", f"{heading}\n")) - 3
+
+
 def test_every_public_name_is_documented():
     text = PAGES["docs/usage.md"].read_text()
     assert not [name for name in ("slice", *gpuslice.__all__) if not re.search(rf"`(gs\.|gpuslice\.)?{name}\b", text)]
