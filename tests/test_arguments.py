@@ -270,6 +270,15 @@ def test_calls_that_are_known_are_not_confused_with_others():
     with pytest.raises(ValueError, match=f"^{newest('SplitToSequence')}: keepdims must be 0 or 1"):
         gs.split_to_sequence(X, 1, keepdims=2)
     assert [part.shape for part in gs.split_to_sequence(X, keepdims=False)] == [(3, 4)] * 2
+    for seq in ([X, X], gs.Sequence([X, X])):
+        assert gs.concat_from_sequence(seq, axis=0).shape == (4, 3, 4)
+        assert gs.concat_from_sequence(seq, axis=0, new_axis=1).shape == (2, 2, 3, 4)
+        assert gs.concat_from_sequence(seq, axis=0, new_axis=True).shape == (2, 2, 3, 4)
+        for wrong in ({"axis": False}, {"axis": 0.0}, {"axis": 0, "new_axis": 1.0}):
+            with pytest.raises(TypeError, match=f"^{newest('ConcatFromSequence')}: (axis|new_axis) must"):
+                gs.concat_from_sequence(seq, **wrong)
+    with pytest.raises(ValueError, match=f"^{newest('ConcatFromSequence')}: seq must hold tensors of one shape"):
+        gs.concat_from_sequence([X, X[:1]], axis=1)
     for wrong in (0, 1, [], "", np.False_):
         with pytest.raises(ValueError, match="one_block must be True, False or None"):
             gs.split(X, num_outputs=2, one_block=wrong)

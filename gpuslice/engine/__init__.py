@@ -7,6 +7,7 @@ from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.kernel_executor import BLOCK_ABOVE
 from gpuslice.engine.memory import check_parts_fit
 from gpuslice.engine.prepared import EXECUTORS, Prepared, prepared_for
+from gpuslice.engine.prepared_joins import PreparedJoin, prepared_join
 from gpuslice.engine.trace import Launch, Trace, is_tracing, trace
 from gpuslice.engine.views import View
 from gpuslice.engine.warm_up import warm_up
@@ -19,6 +20,7 @@ __all__ = [
     "Launch",
     "Lazy",
     "Prepared",
+    "PreparedJoin",
     "Trace",
     "View",
     "check_parts_fit",
@@ -29,6 +31,7 @@ __all__ = [
     "indexed",
     "is_tracing",
     "prepared_for",
+    "prepared_join",
     "trace",
     "warm_up",
 ]

@@ -9,11 +9,23 @@ from typing import Any
 import numpy as np
 
 from gpuslice.caches import BoundedCache
-from gpuslice.engine import BLOCK_ABOVE, EXECUTORS, Lazy, Prepared, is_tracing, prepared_for
+from gpuslice.engine import (
+    BLOCK_ABOVE,
+    EXECUTORS,
+    Joined,
+    Lazy,
+    Prepared,
+    PreparedJoin,
+    is_tracing,
+    prepared_for,
+    prepared_join,
+)
 from gpuslice.libraries import Array
 from gpuslice.overlap import is_apart
 
 Key = tuple[Any, ...]
+
+_MOST_JOINED = 64
 
 
 class KnownCalls:
@@ -68,6 +80,52 @@ class KnownCalls:
         prepared = prepared_for(array, views)
         if prepared is not None:
             self._keep(key, prepared)
+
+
+class KnownJoins:
+    """How NumPy arrays are joined, by their shapes, strides and dtypes and the arguments."""
+
+    def __init__(self) -> None:
+        cache = BoundedCache(3)
+        self._keep = cache.keep
+        self._find: abc.Callable[[Key | None], PreparedJoin | None] = cache.results.get  # type: ignore[assignment]
+
+    def deliver(self, key: Key | None, arrays: abc.Sequence[Any], out: Any) -> Any:
+        """Return the result of a call; None if the call is not known or its output is not a usual one."""
+        prepared = self._find(key)
+        if prepared is None:
+            return None
+        try:
+            if out is None:
+                return prepared.fresh(arrays)
+            if all(is_usual(array, out, prepared.shape) for array in arrays):
+                prepared.into(arrays, out)
+                return out
+        except MemoryError:  # the call in full says what was wanted
+            pass
+        return None
+
+    def learn(self, key: Key | None, joined: Joined, *, new_axis: bool) -> None:
+        """Keep how the result of a call is copied."""
+        if key is None or self._find(key) is not None:
+            return
+        prepared = prepared_join(joined, new_axis=new_axis)
+        if prepared is not None:
+            self._keep(key, prepared)
+
+
+def key_of_join(arrays: Any, axis: Any, new_axis: Any) -> Key | None:
+    """Return the key of a join; None if no call is known: not of a tuple of a few NumPy arrays, or not by ints."""
+    if type(arrays) is not tuple or not 0 < len(arrays) <= _MOST_JOINED or is_tracing():
+        return None
+    if type(axis) is not int or type(new_axis) is not int:
+        return None
+    key: list[Any] = [axis, new_axis]
+    for array in arrays:
+        if type(array) is not np.ndarray:
+            return None
+        key += (array.shape, array.strides, array.dtype)
+    return tuple(key)
 
 
 def key_of(array: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Key | None:

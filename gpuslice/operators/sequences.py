@@ -9,12 +9,13 @@ from gpuslice.dtypes import DType, dtype_name
 from gpuslice.errors import prefixes_errors
 from gpuslice.lazy import sequences
 from gpuslice.libraries import Array, ArrayT, library_of, plain_array
-from gpuslice.operators.known import KnownCalls, key_of, key_of_split
+from gpuslice.operators.known import KnownCalls, KnownJoins, key_of, key_of_join, key_of_split
 from gpuslice.sequence import Sequence, SequenceLike, as_sequence, items_of, known_dtype
 from gpuslice.versions import newest
 
 _items = KnownCalls()
 _splits = KnownCalls()
+_joins = KnownJoins()
 
 
 @prefixes_errors(newest("SequenceAt"))
@@ -288,6 +289,12 @@ def concat_from_sequence(
     Source: ONNX ConcatFromSequence, version 11.
     """
     items = as_sequence(seq, argument="seq")
+    arrays = items_of(items)
+    key = key_of_join(arrays, axis, new_axis)
+    array: ArrayT | None = _joins.deliver(key, arrays, out)
+    if array is not None:
+        return array
     joined = sequences.concat_from_sequence(items, axis=axis, new_axis=new_axis, argument="seq")[0]
-    array: ArrayT = deliver_one(joined, True, out)
+    array = deliver_one(joined, True, out)
+    _joins.learn(key, joined, new_axis=new_axis == 1)
     return array
