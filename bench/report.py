@@ -36,7 +36,7 @@ def summary(result: dict[str, Any]) -> str:
     ]:
         for mode, title in TITLES.items():
             groups = by_group(make(result, mode))
-            names = [name for name in runners_of([make(result, mode)]) if name != VIEWS]
+            names = [name for name in runners_of([groups]) if name != VIEWS]
             lines = [line([group, *(_number(cell, name) for name in names)]) for group, cell in groups.items()]
             if lines:
                 parts += [f"{title}, {what}:", table(["access", *names], lines)]
