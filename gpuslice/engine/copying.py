@@ -75,7 +75,7 @@ def copy_into(views: abc.Sequence[Lazy], targets: abc.Sequence[Array]) -> None:
     if arrays is None or not are_small(targets):
         _execute(views, targets, into=True)
         return
-    for array, target in zip(arrays, targets, strict=True):
+    for array, target in zip(list(arrays), targets, strict=True):  # every view comes before the first copy
         target[...] = array
         if is_tracing() and array.size:
             record_launch(Launch("numpy", "copyto", None, None, array.nbytes, target.nbytes))

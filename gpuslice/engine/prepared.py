@@ -52,8 +52,10 @@ class ByNumPy:
 
     def into(self, array: Array, targets: abc.Sequence[Array]) -> None:
         """Copy each region of an array into its target."""
-        for index, target in zip(self._indices, targets, strict=True):
-            target[...] = array[index]
+        # Every view comes before the first copy: copies alone allocate nothing, so all are made or none.
+        views = [array[index] for index in self._indices]
+        for view, target in zip(views, targets, strict=True):
+            target[...] = view
 
 
 class ByKernels:

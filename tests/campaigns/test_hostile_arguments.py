@@ -29,7 +29,8 @@ CALLS = {
     "contiguous, several": (gs.contiguous, "contiguous", {"views": ("views", [X.T, X]), "out": ("out", None)}),
     "Sequence": (gs.Sequence, "Sequence", {"items": ("seq", ROWS), "dtype": ("dtype", None)}),
     "sequence_at": (
-        gs.sequence_at, newest("SequenceAt"), {"seq": ("seq", ROWS), "position": ("position", 1), "copy": (CHOICE, True)}
+        gs.sequence_at, newest("SequenceAt"),
+        {"seq": ("seq", ROWS), "position": ("position", 1), "copy": (CHOICE, True), "out": ("out", None)},
     ),
     "sequence_construct": (
         lambda a, b: gs.sequence_construct(a, b), newest("SequenceConstruct"), {"a": ("data", X), "b": ("data", X)}
@@ -45,11 +46,11 @@ CALLS = {
     "sequence_length": (gs.sequence_length, newest("SequenceLength"), {"seq": ("seq", ROWS)}),
     "split_to_sequence": (
         gs.split_to_sequence, newest("SplitToSequence"),
-        {"input": ("data", X), "split": ("sizes", 2), "axis": ("int", 1), "keepdims": ("flag", 0)},
+        {"input": ("data", X), "split": ("sizes", 2), "axis": ("int", 1), "keepdims": ("flag", 0), "out": ("out", None)},
     ),
     "concat_from_sequence": (
         gs.concat_from_sequence, newest("ConcatFromSequence"),
-        {"seq": ("seq", ROWS), "axis": ("int", 0), "new_axis": ("flag", 1)},
+        {"seq": ("seq", ROWS), "axis": ("int", 0), "new_axis": ("flag", 1), "out": ("out", None)},
     ),
 }  # fmt: skip
 # Arguments that may be omitted, which None says too.

@@ -14,10 +14,12 @@ _testcapi = pytest.importorskip("_testcapi", reason="this Python has no _testcap
 X = np.arange(40 * 50 * 12, dtype=np.float32).reshape(40, 50, 12)
 LARGE = np.arange(700_000, dtype=np.int16).reshape(700, 1000)
 PARTS = [X[i] for i in range(40)]
+PLANES = [LARGE, LARGE + 1, LARGE + 2]
+TEXTS = [np.full(1000, "ab"), np.full(1000, b"cd")]
 
 
 def out_like(arrays):
-    return [np.full(array.shape, 7, array.dtype) for array in arrays]
+    return [np.full(array.shape, 7).astype(array.dtype) for array in arrays]
 
 
 # A call with the arrays to write, if it has any, and what it returns.
@@ -30,16 +32,23 @@ CALLS = {
     "split, out": (lambda out: gs.split(LARGE, num_outputs=5, axis=1, out=out), lambda: np.split(LARGE, 5, axis=1), True),
     "many parts": (lambda _: gs.split_to_sequence(X, axis=1), lambda: np.split(X, 50, axis=1), False),
     "concat": (lambda _: gs.concat_from_sequence(PARTS, axis=0), lambda: [np.concatenate(PARTS)], False),
+    "many parts, out": (lambda out: gs.split_to_sequence(X, axis=1, out=out), lambda: np.split(X, 50, axis=1), True),
+    "item, out": (lambda out: gs.sequence_at([X], 0, out=out[0]), lambda: [X], True),
+    "concat, out": (lambda out: gs.concat_from_sequence(PARTS, axis=1, out=out[0]), lambda: [np.concatenate(PARTS, 1)], True),
+    "planes, out": (lambda out: gs.concat_from_sequence(PLANES, axis=2, new_axis=1, out=out[0]), lambda: [np.stack(PLANES, 2)], True),
+    "text, out": (lambda out: gs.concat_from_sequence(TEXTS, axis=0, out=out[0]), lambda: [np.concatenate(TEXTS)], True),
     "stack": (lambda _: gs.concat_from_sequence(PARTS, axis=0, new_axis=1), lambda: [np.stack(PARTS)], False),
 }  # fmt: skip
 
 
-def run(name, after):
+def run(name, after, *, known=False):
     """Call with the k-th of Python's allocations failing, and all later ones; return whether the call succeeded."""
     call, expected, has_out = CALLS[name]
     wanted = [np.ascontiguousarray(array) for array in expected()]
     out = out_like(wanted)
     gs.clear_caches()
+    if known:
+        call(out_like(wanted))
     failed = None
     _testcapi.set_nomemory(after)
     try:
@@ -51,7 +60,7 @@ def run(name, after):
         failed = error
     if failed is not None:
         # Behind the copy Python itself allocates a little, so all may be written. But never a part.
-        assert all((array == 7).all() for array in out) or (has_out and is_right(out, wanted))
+        assert is_right(out, out_like(out)) or (has_out and is_right(out, wanted))
         return False
     results = list(result) if isinstance(result, (tuple, gs.Sequence)) else [result]
     assert is_right(results, wanted)
@@ -70,6 +79,10 @@ def test_the_kth_allocation_fails(name, campaign):
     while not run(name, last):
         last *= 2
         campaign.counts["failures"] += 1
+    after = 0
+    while not run(name, after, known=True):  # which allocates little
+        after += campaign.random.randint(1, 2)
+        campaign.counts["failures of known calls"] += 1
     for _ in campaign.rounds(30):
         if not run(name, campaign.random.randrange(last)):
             campaign.counts["failures"] += 1

@@ -76,11 +76,12 @@ def split_one(array, random):
 
 
 def sequence_one(array, random):
-    """Split into a sequence, change it, and join it again."""
+    """Split into a sequence, change it, and join it again, fresh or with out=."""
     axis = random.randrange(array.ndim)
     rows = gs.split_to_sequence(array, random.randint(1, array.shape[axis]), axis=axis)
     rows = gs.sequence_insert(gs.sequence_erase(rows), gs.sequence_at(rows, -1))
-    assert_same(gs.concat_from_sequence(rows, axis=axis), array)
+    out = np.empty_like(array) if random.random() < 0.5 else None
+    assert_same(gs.concat_from_sequence(rows, axis=axis, out=out), array)
     return "sequences"
 
 
