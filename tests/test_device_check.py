@@ -164,7 +164,7 @@ def test_rows_of_a_device(monkeypatch):
     from bench.measure import CudaClock
 
     def wrong(case, x):
-        return lambda: [x]
+        return lambda: [x[::-1].copy() if case.joins else x]
 
     def fails(case, x):
         raise RuntimeError("first line\nsecond line")
@@ -176,7 +176,7 @@ def test_rows_of_a_device(monkeypatch):
     monkeypatch.setattr(device_rows, "RUNNERS", [*extra, *RUNNERS])
     monkeypatch.setattr(device_rows, "_WANTED", ("copy", "wrong", "odd", "gpuslice", "CuPy"))
     for case, width in device_rows.cells(1 << 16):
-        if case.name in ("reversed 1-D", "apart, 3 channels", "transposed"):
+        if case.name in ("reversed 1-D", "apart, 3 channels", "together, 3 channels", "transposed"):
             found = {(row["runner"], row["mode"]): row for row in device_rows.rows(case, width, CudaClock(), 0)}
             assert len(found) == 10
             for runner in ("copy", "gpuslice", "CuPy"):
