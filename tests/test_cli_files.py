@@ -1,14 +1,18 @@
 """Files of the command line: every element type to the bit, names, modes, reasons, and what an interruption leaves."""
 
+import errno
 import os
 import pkgutil
+import shutil
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
 import zipfile
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -17,9 +21,11 @@ from helpers import assert_same, items, model, node, tensor_info
 from onnx import TensorProto, helper, save
 
 from gpuslice.cli import main
-from gpuslice.cli.reading import read_array, read_arrays
+from gpuslice.cli.copies import regions
+from gpuslice.cli.reading import _described, read_array, read_arrays
 from gpuslice.cli.writing import write_array, write_arrays
 from gpuslice.dtypes import T15, T16, dtype_name
+from gpuslice.engine.views import View, index_of
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 SLICE = ["op", "Slice-13", "data=x.npy", "starts=0", "ends=1"]
@@ -92,6 +98,65 @@ def test_every_element_type_goes_through_the_commands(folder, number):
         assert main(["op", "SequenceInsert-11", *words]) == 0
         (result,) = read_arrays("s.npz", name)
         assert_same(result, array)
+
+
+@pytest.fixture
+def in_pieces(monkeypatch):
+    """Make what is written so little at a time that small results are written as large ones are."""
+    monkeypatch.setattr("gpuslice.cli.copies.PIECE", 20)
+    monkeypatch.setattr("gpuslice.cli.writing._SMALL", 1)
+    monkeypatch.setattr("gpuslice.cli.reading._SMALL", 1)
+
+
+@pytest.mark.parametrize("reserve", ["space", "no function", "an error", "no map", "no map to read"])
+@pytest.mark.parametrize("number", TYPES, ids=TYPES.get)
+def test_every_element_type_goes_through_maps_in_pieces(folder, in_pieces, monkeypatch, number, reserve):
+    array = filled(number)
+    name = dtype_name(array.dtype)
+
+    def fail(*arguments, **options):
+        raise OSError(errno.EOPNOTSUPP if reserve == "an error" else errno.ENOMEM, "no")
+
+    if reserve == "no function":
+        monkeypatch.delattr(os, "posix_fallocate")
+    elif reserve == "an error":
+        monkeypatch.setattr(os, "posix_fallocate", fail)
+    elif reserve == "no map":
+        monkeypatch.setattr("gpuslice.cli.writing.mmap", SimpleNamespace(mmap=fail))
+    elif reserve == "no map to read":
+        monkeypatch.setattr("gpuslice.cli.reading.mmap", SimpleNamespace(mmap=fail, ACCESS_READ=0))
+    for given in (array, array[::-1, ::-2], array[1, 1:2].reshape(()), array.T, array[:0]):
+        for value in (given, View.of(given)):
+            write_array("y.npy", value)
+            assert_same(read_array("y.npy", name), given.copy())
+            write_arrays("y.npz", {"a": value, "b": array, "c": value})
+            for read, expected in zip(read_arrays("y.npz", name), (given, array, given), strict=True):
+                assert_same(read, expected.copy())
+    assert left(folder) == []
+
+
+def test_the_regions_of_an_array_are_all_its_items_in_order(monkeypatch):
+    for most, shape in product(
+        [1, 2, 5, 24, 100], [(), (7,), (2, 3, 4), (1, 24), (24, 1), (4, 0), (0, 4), (2, 2, 2, 3)]
+    ):
+        monkeypatch.setattr("gpuslice.cli.copies.PIECE", 4 * most)
+        array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        parts = [array[index_of(region)].reshape(-1) for region in regions(shape, 4)]
+        assert_same(
+            np.concatenate([array[:0].reshape(-1) if shape else array.reshape(-1)[:0], *parts]), array.reshape(-1)
+        )
+        assert max((part.size for part in parts), default=0) <= most
+
+
+def test_a_map_may_begin_anywhere(folder):
+    large = items(3, 1 << 19, dtype=np.float32)
+    text = FLOATS % (large.shape,) + " " * 4
+    Path("odd.npy").write_bytes(header(text) + large.tobytes())
+    assert len(header(text)) % 4
+    assert main(["op", "Slice-13", "data=odd.npy", "starts=-1", "ends=-9", "axes=0", "steps=-1", "-o", "y.npy"]) == 0
+    assert_same(np.load("y.npy"), large[::-1].copy())
+    assert main(["op", "Slice-13", "data=y.npy", "starts=-1", "ends=-9", "axes=0", "steps=-1", "-o", "y.npy"]) == 0
+    assert_same(np.load("y.npy"), large)
 
 
 def test_large_arrays(folder):
@@ -285,10 +350,13 @@ def test_members_are_read_by_place(folder):
 def limited(limit, size, words):
     """Run a command in a process of its own, whose resource ``limit`` is lowered by ``size`` after the imports."""
     code = "\n".join((
-        "import resource, sys",
+        "import re, resource, sys",
+        "from pathlib import Path",
         "import gpuslice.cli.run, gpuslice.cli.op",
-        f"used = {limit!r} == 'AS' and int(open('/proc/self/statm').read().split()[0]) * 4096",
-        f"resource.setrlimit(resource.RLIMIT_{limit}, (used + {size}, -1))",
+        "gpuslice.cli.copies.PIECE = 1 << 20",
+        f"label = dict(AS='VmSize', DATA='VmData').get({limit!r})",
+        "used = label and int(re.search(rf'{label}:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]) << 10",
+        f"resource.setrlimit(resource.RLIMIT_{limit}, ((used or 0) + {size}, -1))",
         "raise SystemExit(gpuslice.cli.main(sys.argv[1:]))",
     ))  # fmt: skip
     return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
@@ -307,6 +375,58 @@ def test_out_of_memory_is_said_with_the_size(folder):
         assert done.stderr.startswith(f"gpuslice: {start}")
         assert "64.0 MiB" in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_a_header_is_not_damaged_because_memory_ran_out(folder, capsys, monkeypatch):
+    def fail(*arguments, **options):
+        raise MemoryError
+
+    _described.cache_clear()
+    monkeypatch.setattr(np.lib.format, "read_array_header_1_0", fail)
+    refused(capsys, SLICE, "x.npy: cannot be read; out of memory\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory work on Linux")
+def test_files_may_be_larger_than_memory(folder):
+    """A file without blocks, results of its size and twice that, and memory for half of it."""
+    shape = (4, 1 << 18, 2)
+    large = np.lib.format.open_memmap("large.npy", mode="w+", dtype=np.float32, shape=shape)
+    large[0, 0], large[3, -1], large[2, 12345] = (1, 2), (3, 4), (5, 6)
+    bounds = {"starts": [-1], "ends": [-(1 << 31)], "axes": [1], "steps": [-1]}
+    nodes = [node("Slice", ["x", *bounds], ["y"]), node("Split", ["x"], ["a", "b"], num_outputs=2)]
+    save(model(nodes, ["x"], ["y", "a", "b"], bounds), "m.onnx")
+    mirror = ["op", "Slice-13", "data=large.npy", *(f"{name}={values[0]}" for name, values in bounds.items())]
+    for words in (
+        [*mirror, "-o", "y.npy"],
+        mirror,
+        ["op", "SequenceConstruct-11", "inputs=large.npy,y.npy", "-o", "s.npz"],
+        ["op", "ConcatFromSequence-11", "input_sequence=large.npy,y.npy", "axis=0", "-o", "c.npy"],
+        ["run", "m.onnx", "-i", "x=large.npy", "-o", "y.npz"],
+    ):
+        done = limited("DATA", 1 << 22, words)
+        assert (done.returncode, done.stderr) == (0, "")
+    mirrored = np.ascontiguousarray(large[:, ::-1])
+    assert_same(np.load("y.npy"), mirrored)
+    assert_same(np.load("c.npy"), np.concatenate([large, mirrored]))
+    for path, expected in (("s.npz", [large, mirrored]), ("y.npz", [mirrored, large[:2], large[2:]])):
+        with np.load(path) as results:
+            for name, array in zip(results.files, expected, strict=True):
+                assert_same(results[name], np.array(array))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts are those of Linux")
+def test_a_full_disk_is_found_before_a_map_is_written(folder):
+    """On a real file system of 1 MiB: without a reservation the process would end with SIGBUS."""
+    np.save("large.npy", np.zeros(1 << 21, np.uint8))
+    Path("small").mkdir()
+    command = f"{sys.executable} -m gpuslice op Slice-13 data=large.npy starts=0 ends={1 << 31} -o small/y.npy"
+    inside = f"mount -t tmpfs -o size=1m none small && {{ cp x.npy small/y.npy; {command}; code=$?; ls -A small; exit $code; }}"
+    unshared = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    if not shutil.which("unshare") or subprocess.run([*unshared, "mount -t tmpfs none small"], check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    done = subprocess.run([*unshared, inside], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "y.npy\n")
+    assert done.stderr == "gpuslice: small/y.npy: cannot be written; No space left on device\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of files work on Linux")
@@ -450,7 +570,7 @@ MOMENTS = {
     "gpuslice.cli.op.evaluate": False,
     "gpuslice.cli.reading._fill": False,
     "tempfile.mkstemp": False,
-    "gpuslice.cli.writing._data": False,
+    "gpuslice.cli.writing._bytes": False,
     "os.fsync": False,
     "os.replace": True,
     "pathlib.Path.unlink": True,

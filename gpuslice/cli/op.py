@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from gpuslice.cli.arguments import are_ints, ints, split_word
+from gpuslice.cli.copies import Copies
 from gpuslice.cli.reading import read_array, read_arrays
 from gpuslice.cli.results import cells_of, named_arrays
 from gpuslice.cli.text import show
 from gpuslice.cli.writing import check_target, write_array, write_arrays
 from gpuslice.dtypes import dtype_name
+from gpuslice.engine import View, indexed
 from gpuslice.errors import error_prefix
 from gpuslice.libraries import Array, is_array
-from gpuslice.onnx.evaluate import Values, evaluate, finish
+from gpuslice.onnx.evaluate import Values, evaluate
 from gpuslice.sequence import Sequence
 from gpuslice.versions import VERSIONS, Input, Version, find_version
 
@@ -49,18 +51,17 @@ def run_operator_command(name: str, words: abc.Sequence[str], outputs: int | Non
         results = _evaluate(version, inputs, read.attributes, outputs)
     if output is not None:
         _check_output(output, len(results) > 1 or isinstance(results[0], Sequence))
-    with error_prefix(version.name):
-        arrays = finish(results)
-    label = "output_{}" if len(arrays) > 1 else "output"
-    named = named_arrays((label.format(i), value) for i, value in enumerate(arrays))
+    copies = Copies(version.name)
+    label = "output_{}" if len(results) > 1 else "output"
+    named = named_arrays((label.format(i), value) for i, value in enumerate(results))
     if output is None and not named:
-        show(f"output: an empty sequence of {arrays[0].dtype}")
+        show(f"output: an empty sequence of {results[0].dtype}")
     elif output is None:
-        _print(named)
+        _print(named, copies)
     elif output.endswith(".npz"):
-        write_arrays(output, named)
+        write_arrays(output, named, copies)
     else:
-        write_array(output, arrays[0])
+        write_array(output, results[0], copies)
 
 
 @dataclass
@@ -143,15 +144,23 @@ def _check_output(path: str, several: bool) -> None:
         raise ValueError(f"{path!r}: must be an .npz file" + ("" if several else " or an .npy file"))
 
 
-def _print(named: dict[str, Array]) -> None:
-    shown = [f"{label}: {cells_of(array)[0]} {dtype_name(array.dtype)}\n{array}" for label, array in _edges(named)]
+def _print(named: dict[str, Any], copies: Copies) -> None:
+    shown = [
+        f"{label}: {cells_of(value)[0]} {dtype_name(value.dtype)}\n{_shown(value, copies)}"
+        for label, value in _edges(named)
+    ]
     if len(shown) < len(named):
         shown.insert(_EDGE, f"... {len(named) - len(shown)} more ...")
     if shown:
         show("\n".join(shown))
 
 
-def _edges(named: dict[str, Array]) -> list[tuple[str, Array]]:
+def _shown(value: Any, copies: Copies) -> Array:
+    """Return what is printed of a value. NumPy prints a few items of a large array, so a view need not be copied."""
+    return indexed(value) if isinstance(value, View) else copies.fresh([value])[0]
+
+
+def _edges(named: dict[str, Any]) -> list[tuple[str, Any]]:
     items = list(named.items())
     return items if len(items) <= _MOST_PRINTED else items[:_EDGE] + items[-_EDGE:]
 

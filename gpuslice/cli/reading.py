@@ -1,6 +1,7 @@
 """Arrays from .npy and .npz files: without pickle, text as fixed-width strings, nothing of a file left out."""
 
 import math
+import mmap
 import os
 import stat
 import warnings
@@ -14,6 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from gpuslice.cli.progress import Progress
 from gpuslice.cli.text import reason
 from gpuslice.dtypes import dtype_name
 from gpuslice.libraries import Array
@@ -27,11 +29,13 @@ _VERSIONS: dict[tuple[int, ...], int] = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
 _LONGEST_HEADER = 10_000  # NumPy reads no longer ones
 _LONGEST_REASON = 300
 _CHUNK = 1 << 20
+_SMALL = 1 << 20  # smaller files are read: a map takes longer
+_DEEPEST = 100  # brackets and signs, one in another, that Python's parser has memory for
 _LAST_CODE_POINT = 0x10FFFF
 
 
 def read_array(path: str, dtype: str | None = None) -> Array:
-    """Return the array in an .npy file.
+    """Return the array in an .npy file. A large file is mapped: what of it is never used is never read.
 
     Parameters
     ----------
@@ -53,7 +57,9 @@ def read_array(path: str, dtype: str | None = None) -> Array:
         raise ValueError("a file must have a name; got ''")
     with _reading(path), Path(path).open("rb") as file:
         status = os.fstat(file.fileno())
-        array = _array(file, status.st_size if stat.S_ISREG(status.st_mode) else None)
+        size = status.st_size if stat.S_ISREG(status.st_mode) else None
+        with Progress(path, size or 0) as progress:
+            array = _array(file, size, progress, can_be_mapped=size is not None)
     return _typed(array, path, dtype)
 
 
@@ -79,19 +85,21 @@ def _members(path: str) -> list[tuple[str, Array]]:
         if not start.startswith(_ZIP):
             raise ValueError("not an .npz file")
         with zipfile.ZipFile(file) as archive:
-            return _arrays(archive)
+            return _arrays(archive, path)
 
 
-def _arrays(archive: zipfile.ZipFile) -> list[tuple[str, Array]]:
+def _arrays(archive: zipfile.ZipFile, path: str) -> list[tuple[str, Array]]:
     arrays: dict[str, Array] = {}
-    for info in archive.infolist():
-        if info.filename in arrays:
-            raise ValueError(f"it holds two arrays with the name {info.filename!r}")
-        with archive.open(info) as member:
-            try:
-                arrays[info.filename] = _array(member, info.file_size)
-            except ValueError as error:
-                raise ValueError(f"{info.filename}: {error}") from None
+    members = archive.infolist()
+    with Progress(path, sum(info.file_size for info in members)) as progress:
+        for info in members:
+            if info.filename in arrays:
+                raise ValueError(f"it holds two arrays with the name {info.filename!r}")
+            with archive.open(info) as member:
+                try:
+                    arrays[info.filename] = _array(member, info.file_size, progress)
+                except ValueError as error:
+                    raise ValueError(f"{info.filename}: {error}") from None
     return list(arrays.items())
 
 
@@ -109,7 +117,7 @@ def _reading(path: str) -> abc.Iterator[None]:
         raise ValueError(f"{path}: cannot be read; {words[:_LONGEST_REASON]}{cut}") from None
 
 
-def _array(file: IO[bytes], size: int | None) -> Array:
+def _array(file: IO[bytes], size: int | None, progress: Progress, *, can_be_mapped: bool = False) -> Array:
     """Return the array in an open .npy file of ``size`` bytes; None if the size is not known."""
     head = _head(file)
     shape, fortran_order, dtype = _described(head)
@@ -120,9 +128,11 @@ def _array(file: IO[bytes], size: int | None) -> Array:
     count = math.prod(shape)
     if min(shape, default=0) < 0 or (size is not None and len(head) + count * dtype.itemsize > size):
         raise ValueError(f"damaged or cut short: its header promises an array of shape {shape} and type {dtype}")
-    flat = np.ndarray(count, dtype)  # np.empty gives strings of length 0 a length of 1
-    if flat.nbytes:
-        _fill(flat.view(np.uint8).data, file)
+    flat = _mapped(file, count, dtype) if can_be_mapped and count * dtype.itemsize >= _SMALL else None
+    if flat is None:
+        flat = np.ndarray(count, dtype)  # np.empty gives strings of length 0 a length of 1
+        if flat.nbytes:
+            _fill(flat.view(np.uint8).data, file, progress)
     if file.read(1):  # at the end of a member, zipfile compares the checksum
         raise ValueError("more bytes follow the array, and would be lost")
     if dtype.kind == "U" and flat.nbytes and flat.view(f"{dtype.byteorder}u4").max() > _LAST_CODE_POINT:
@@ -160,17 +170,33 @@ def _described(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
             return read(file, max_header_size=_LONGEST_HEADER)
         except ValueError as error:
             raise ValueError(f"damaged: {error}") from None
-        except Exception:  # Python's parser; a MemoryError for brackets in brackets
+        except Exception as error:  # of Python's parser
+            # It says so of brackets in brackets too. A short header with a few takes next to nothing.
+            if isinstance(error, MemoryError) and max(map(head.count, (b"(", b"[", b"{", b"-", b"+", b"~"))) < _DEEPEST:
+                raise
             raise ValueError("damaged: its header cannot be parsed") from None
 
 
-def _fill(target: memoryview, file: Any) -> None:
+def _mapped(file: IO[bytes], count: int, dtype: np.dtype[Any]) -> Array | None:
+    """Return the next items of a file as a read-only map of it, and go past them; None if it cannot be mapped."""
+    start = file.tell()
+    try:
+        mapped = mmap.mmap(file.fileno(), start + count * dtype.itemsize, access=mmap.ACCESS_READ)
+    except OSError:  # the file system has no maps, or there are no addresses for one
+        return None
+    flat: Array = np.ndarray(count, dtype, mapped, start)
+    file.seek(flat.nbytes, os.SEEK_CUR)
+    return flat
+
+
+def _fill(target: memoryview, file: Any, progress: Progress) -> None:
     done = 0
     while done < len(target):
         count = file.readinto(target[done : done + _CHUNK])
         if not count:
             raise ValueError(f"cut short: {len(target)} bytes of items are expected; it has {done}")
         done += count
+        progress.add(count)
 
 
 def _typed(array: Array, path: str, dtype: str | None) -> Array:

@@ -1,11 +1,11 @@
 """``gpuslice run``: a model on files of arrays."""
 
-import time
 from collections import abc
 from typing import Any
 
 from gpuslice import devices
 from gpuslice.cli.arguments import split_word
+from gpuslice.cli.copies import Copies
 from gpuslice.cli.reading import read_array, read_arrays
 from gpuslice.cli.results import cells_of, named_arrays, table
 from gpuslice.cli.text import printable, show
@@ -43,14 +43,12 @@ def run_model(model: str, words: abc.Sequence[str], output: str, device: str, pa
     check_names([name for name, declared in graph.outputs.items() if not declared.is_sequence])
     inputs = _read_inputs(graph, words, name)
     rows = [_HEADER]
+    copies = Copies(device=name)
     with trace() as collected:
-        began = time.perf_counter()
-        results = graph.run(inputs, observe=lambda *row: rows.append((*row[:3], *cells_of(row[3]))))
-        devices.synchronize(name)
-        seconds = time.perf_counter() - began
-    write_arrays(output, named_arrays(zip(results, devices.to_host(results.values()), strict=True)))
+        results = dict(graph.evaluate(inputs, observe=lambda *row: rows.append((*row[:3], *cells_of(row[3])))))
+        write_arrays(output, named_arrays(results.items()), copies)
     show(table(rows))
-    show(f"outputs: {_summary(collected)}, {seconds * 1e3:.3f} ms -> {printable(output)}")
+    show(f"outputs: {_summary(collected)}, {copies.seconds * 1e3:.3f} ms -> {printable(output)}")
 
 
 def _graph(model: Any, part: int | None) -> Graph:

@@ -1,5 +1,6 @@
 """Text on the terminal: in any encoding, and the reason of an error, which is never empty."""
 
+import errno
 import os
 import sys
 from contextlib import suppress
@@ -11,7 +12,7 @@ def reason(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return str(error) if "out of memory" in str(error) else f"out of memory: {error}".removesuffix(": ")
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+        return "out of memory" if error.errno == errno.ENOMEM else error.strerror
     return str(error) or type(error).__name__
 
 

@@ -1,5 +1,7 @@
 """Arrays into .npy and .npz files that are replaced as a whole: an error or a signal leaves the old file."""
 
+import errno
+import mmap
 import os
 import reprlib
 import stat
@@ -14,12 +16,17 @@ from typing import IO, Any
 
 import numpy as np
 
+from gpuslice.cli.copies import Copies, Value, is_numpy, part_of, regions, size_of
 from gpuslice.cli.interrupts import uninterrupted
+from gpuslice.cli.progress import Progress
 from gpuslice.cli.text import reason
+from gpuslice.engine.views import index_of
 from gpuslice.libraries import Array
 
 _SMALL = 1 << 20
 _LONGEST_NAME = 0xFFFF - len(".npy")  # a zip file has 16 bits for the length
+# What file systems say that cannot reserve space or have no maps, and what is said if there are no addresses for one.
+_CANNOT_MAP = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ENODEV, errno.ENOMEM)
 _USER_DEFINED = 2  # what numpy.dtype.isbuiltin says of the types of ml_dtypes
 
 
@@ -52,34 +59,96 @@ def check_names(names: abc.Collection[str]) -> None:
             )
 
 
-def write_array(path: str, array: Array) -> None:
-    """Write one array to an .npy file. If that fails, an old file stays as it was."""
-    stored = storable(array)
-    with _replacing(path) as file:
-        file.write(_head(stored.dtype, stored.shape))
-        file.write(_data(stored))
+def write_array(path: str, value: Value, copies: Copies | None = None) -> None:
+    """Write one array, or a value that is not copied yet, to an .npy file. If that fails, an old file stays."""
+    copies = copies or Copies()
+    value = _without_objects(value, copies)
+    head, size = _head(_stored_dtype(value.dtype), value.shape), size_of(value)
+    with _replacing(path) as file, Progress(path, size) as progress:
+        file.write(head)
+        mapped = _reserved(file, len(head) + size) if size >= _SMALL and is_numpy(value) else None
+        if mapped is None:
+            _write_items(file, file, value, copies, progress)
+        else:
+            _copy_items(np.ndarray(value.shape, value.dtype, mapped, len(head)), file, value, copies, progress)
 
 
-def write_arrays(path: str, arrays: abc.Mapping[str, Array]) -> None:
-    """Write arrays by name to an .npz file. If that fails, an old file stays as it was."""
-    check_names(arrays.keys())
+def write_arrays(path: str, values: abc.Mapping[str, Value], copies: Copies | None = None) -> None:
+    """Write arrays, or values that are not copied yet, by name to an .npz file. If that fails, an old file stays."""
+    copies = copies or Copies()
+    check_names(values.keys())
+    total = sum(map(size_of, values.values()))
     # Not np.savez: it would take an array with the name "file" for its own argument.
-    with _replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
-        for name, array in arrays.items():
-            stored = storable(array, f"output {name!r}")
-            info, head = zipfile.ZipInfo(f"{name}.npy"), _head(stored.dtype, stored.shape)
-            if stored.nbytes < _SMALL:
-                archive.writestr(info, head + stored.tobytes())
+    with _replacing(path) as file, zipfile.ZipFile(file, "w") as archive, Progress(path, total) as progress:
+        for name, given in copies.batches(values):
+            value = _without_objects(given, copies, f"output {name!r}")
+            info, head = zipfile.ZipInfo(f"{name}.npy"), _head(_stored_dtype(value.dtype), value.shape)
+            if isinstance(value, np.ndarray) and value.nbytes < _SMALL:
+                archive.writestr(info, head + _bytes(value))
+                progress.add(value.nbytes)
                 continue
             with archive.open(info, "w", force_zip64=True) as member:
                 member.write(head)
-                member.write(_data(stored))
+                _write_items(member, file, value, copies, progress)
+
+
+def _write_items(member: IO[bytes], file: IO[bytes], value: Value, copies: Copies, progress: Progress) -> None:
+    """Write the items of a value in C order, in pieces. ``member`` is a part of ``file``, or the file."""
+    size = size_of(value)
+    for piece in copies.pieces(value):
+        member.write(_bytes(piece))
+        if piece.nbytes < size:
+            _flush(file)
+        progress.add(piece.nbytes)
+
+
+def _copy_items(target: Array, file: IO[bytes], value: Value, copies: Copies, progress: Progress) -> None:
+    """Copy a value, in pieces, to an array that is a map of a file."""
+    for region in regions(value.shape, value.dtype.itemsize):
+        part = target[index_of(region)]
+        copies.into(part_of(value, region), part)
+        _flush(file)
+        progress.add(part.nbytes)
+
+
+def _reserved(file: IO[bytes], size: int) -> mmap.mmap | None:
+    """Return a map of a file that has got its space on the disk; None if this system does not do that.
+
+    Raises
+    ------
+    OSError
+        The disk is full. Without the space, a store into the map would end the process with SIGBUS.
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return None
+    file.flush()
+    try:
+        os.posix_fallocate(file.fileno(), 0, size)
+        return mmap.mmap(file.fileno(), size)
+    except OSError as error:
+        if error.errno not in _CANNOT_MAP:
+            raise
+        return None
+
+
+def _flush(file: IO[bytes]) -> None:
+    """Wait until what is written so far is on the disk: not all at the end, where no signal would be noticed."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _without_objects(value: Value, copies: Copies, argument: str = "output") -> Value:
+    """Return a value as it is; text that has objects for items as an array of fixed-width strings."""
+    return storable(copies.fresh([value])[0], argument) if value.dtype.kind in "OT" else value
+
+
+def _stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype that an .npy file has for items: raw bytes for types that NumPy does not know."""
+    return np.dtype(f"V{dtype.itemsize}") if dtype.isbuiltin == _USER_DEFINED else dtype
 
 
 def storable(array: Array, argument: str = "output") -> Array:
-    """Return an array with the same items in a dtype that .npy files have.
-
-    Text becomes fixed-width strings. The items of types that NumPy does not know become raw bytes.
+    """Return text that has objects for items in fixed-width strings.
 
     Raises
     ------
@@ -88,10 +157,6 @@ def storable(array: Array, argument: str = "output") -> Array:
     ValueError
         Text ends in NUL, which fixed-width strings lose.
     """
-    if array.dtype.isbuiltin == _USER_DEFINED:
-        return array.view(f"V{array.dtype.itemsize}")
-    if array.dtype.kind not in "OT":
-        return array
     items = array.reshape(-1).tolist()
     kind = bytes if items and all(isinstance(item, bytes) for item in items) else str
     for item in items:
@@ -112,7 +177,7 @@ def _head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     return file.getvalue()
 
 
-def _data(array: Array) -> memoryview:
+def _bytes(array: Array) -> memoryview:
     """Return the bytes of the items in C order."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.nbytes else memoryview(b"")
 
@@ -133,7 +198,7 @@ def _replacing(path: str) -> abc.Iterator[IO[bytes]]:
         with uninterrupted():
             number, name = tempfile.mkstemp(dir=target.parent, prefix=".gpuslice-")
             stack.callback(_remove, name)
-            file = stack.enter_context(os.fdopen(number, "wb"))
+            file = stack.enter_context(os.fdopen(number, "w+b"))
         yield file
         file.flush()
         os.fsync(file.fileno())

@@ -12,7 +12,7 @@ from gpuslice.engine import View
 from gpuslice.errors import describe, error_prefix, listed
 from gpuslice.onnx.constants import constant_value, first_foreign, placed
 from gpuslice.onnx.declared import Declared
-from gpuslice.onnx.evaluate import finish
+from gpuslice.onnx.evaluate import Value, finish
 from gpuslice.onnx.graph_node import GraphNode, check_names
 from gpuslice.onnx.known_runs import KnownRuns
 from gpuslice.onnx.model import check_model, check_supported, name_of, opset_of
@@ -103,6 +103,13 @@ class Graph:
         known = self._known.run(key, inputs)
         if known is not None:
             return known
+        results = self.evaluate(inputs, observe=observe)
+        self._known.learn(key, inputs.items(), results)
+        finished = finish([value for _, value in results])
+        return [(name, value) for (name, _), value in zip(results, finished, strict=True)]
+
+    def evaluate(self, inputs: abc.Mapping[str, Any], *, observe: Observer | None = None) -> list[tuple[str, Value]]:
+        """Return the outputs in the model's order as they are before anything is copied."""
         values = self._bind(inputs)
         for node, unread in zip(self._nodes, self._unread, strict=True):
             values |= self._run_node(node, values, inputs, observe)
@@ -110,10 +117,7 @@ class Graph:
                 del values[name]
         for name, declared in self._results:
             declared.check_output(values[name], name)
-        results = [(name, values[name]) for name, _ in self._results]
-        self._known.learn(key, inputs.items(), results)
-        finished = finish([value for _, value in results])
-        return [(name, value) for (name, _), value in zip(results, finished, strict=True)]
+        return [(name, values[name]) for name, _ in self._results]
 
     def _run_node(
         self, node: GraphNode, values: abc.Mapping[str, Any], inputs: abc.Mapping[str, Any], observe: Observer | None
