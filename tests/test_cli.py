@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper, save
 
 import gpuslice as gs
 from gpuslice.cli import main
-from gpuslice.cli.warm_up import show_bar
+from gpuslice.cli.progress import Progress
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -423,15 +423,65 @@ def test_warm_up_says_what_is_wrong_with_its_arguments(monkeypatch):
     assert not out.any()
 
 
-def test_the_bar_is_shown_on_a_terminal_only(monkeypatch, capsys):
-    show_bar(1, 4)
-    assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    show_bar(1, 4)
-    show_bar(4, 4)
-    assert capsys.readouterr() == ("", f"\r[{'#' * 10}{' ' * 30}] 1/4 kernels\r[{'#' * 40}] 4/4 kernels\n")
+@pytest.fixture
+def impatient(monkeypatch):
+    """Show at once how much is done of a command."""
+    monkeypatch.setattr("gpuslice.cli.progress._PATIENCE", 0)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_is_lines_without_tqdm_or_terminal(impatient, monkeypatch, capsys, terminal):
+    monkeypatch.setitem(sys.modules, "tqdm", None if terminal else sys)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    with Progress("a/b\n.npy", 3 << 20) as progress:
+        progress.add(1 << 20)
+        progress.add(1 << 20)  # the next line would come in ten seconds
+        progress.add(1 << 20)
+    monkeypatch.setattr("gpuslice.cli.progress._BETWEEN_LINES", 0)
+    with Progress("warm-up", 3, "kernels") as progress:
+        for _ in range(3):
+            progress.add(1)
+    assert capsys.readouterr() == (
+        "",
+        "gpuslice: b\\n.npy: 1 of 3 MiB\ngpuslice: warm-up: 1 of 3 kernels\ngpuslice: warm-up: 2 of 3 kernels\n",
+    )
     monkeypatch.setattr(sys, "stderr", None)
-    show_bar(1, 4)
+    with Progress("y.npy", 3) as progress:
+        progress.add(1)
+
+
+def test_progress_is_a_bar_on_a_terminal(folder, impatient, monkeypatch, capsys):
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr("gpuslice.cli.copies.PIECE", 32)
+    monkeypatch.setattr("gpuslice.cli.writing._SMALL", 1)
+    for suffix in (".npy", ".npz"):
+        assert run(f"op Slice-13 data=x.npy starts=0 ends=2 -o y{suffix}") == 0
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert re.search(rf"\ry\{suffix}: +33%.*32\.0/96\.0 ", captured.err)
+        assert captured.err.endswith("\r")  # nothing of the bar is left
+
+
+def test_a_quick_command_shows_no_progress(folder, capsys):
+    for terminal in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys.stderr, "isatty", lambda: terminal)  # noqa: B023
+            assert run("op Slice-13 data=x.npy starts=0 ends=2 -o y.npy") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_warm_up_shows_its_progress(impatient, monkeypatch, capsys):
+    monkeypatch.setattr("gpuslice.cli.progress._BETWEEN_LINES", 0)
+    monkeypatch.setattr("gpuslice.devices.check", lambda device: None)
+    monkeypatch.setattr("gpuslice.cli.warm_up.warm_up", lambda widths, progress: [progress(i, 3) for i in range(4)])
+    assert run("warm-up") == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("3 kernels are compiled, ")
+    assert (
+        captured.err
+        == "gpuslice: warm-up: 0 of 3 kernels\ngpuslice: warm-up: 1 of 3 kernels\ngpuslice: warm-up: 2 of 3 kernels\n"
+    )
 
 
 def test_links_are_followed(folder):

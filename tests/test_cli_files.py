@@ -578,10 +578,26 @@ MOMENTS = {
 }
 
 
+# The same for results that are written in pieces.
+MOMENTS_IN_PIECES = {
+    ".npy": ["gpuslice.cli.reading._mapped", "os.posix_fallocate", "gpuslice.cli.copies.Copies.into", "os.fsync"],
+    ".npz": ["gpuslice.cli.copies.Copies.fresh", "zipfile.ZipFile.open", "os.fsync"],
+}
+INTERRUPTED = [(moment, ".npy", False, replaced) for moment, replaced in MOMENTS.items()]
+INTERRUPTED += [(moment, suffix, True, False) for suffix, moments in MOMENTS_IN_PIECES.items() for moment in moments]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_signals_end_with_one_line_and_leave_no_temporary_file(folder, capsys, monkeypatch, moment, number):
-    np.save("y.npy", np.arange(3))
+@pytest.mark.parametrize(
+    ("moment", "suffix", "pieces", "replaced"), INTERRUPTED, ids=[f"{case[0]}{case[1]}" for case in INTERRUPTED]
+)
+def test_signals_end_with_one_line_and_leave_no_temporary_file(
+    folder, capsys, monkeypatch, request, moment, suffix, pieces, replaced, number
+):
+    if pieces:
+        request.getfixturevalue("in_pieces")
+    path = folder / f"y{suffix}"
+    path.write_bytes(b"old")
     before = signal.getsignal(number)
     original = pkgutil.resolve_name(moment)
 
@@ -591,9 +607,12 @@ def test_signals_end_with_one_line_and_leave_no_temporary_file(folder, capsys, m
         return result
 
     monkeypatch.setattr(moment, interrupted)
-    refused(capsys, [*SLICE, "-o", "y.npy"], f"stopped by {number.name}\n", 128 + number)
+    refused(capsys, [*SLICE, "-o", path.name], f"stopped by {number.name}\n", 128 + number)
     monkeypatch.undo()
-    assert_same(np.load(folder / "y.npy"), X[:1].copy() if MOMENTS[moment] else np.arange(3))
+    if replaced:
+        assert_same(np.load(path), X[:1].copy())
+    else:
+        assert path.read_bytes() == b"old"
     assert left(folder) == []
     assert signal.getsignal(number) is before
 

@@ -19,15 +19,19 @@ class Progress:
     Parameters
     ----------
     label : str
-        What it is about: the path of a file.
+        What it is about, such as the path of a file.
     total : int
         Bytes, or the number of things that ``unit`` names.
     unit : str
+
+    Attributes
+    ----------
+    done, total : int
     """
 
     def __init__(self, label: str, total: int, unit: str = "B") -> None:
-        self._label, self._total, self._unit = printable(Path(label).name), total, unit
-        self._done = 0
+        self._label, self._unit = printable(Path(label).name), unit
+        self.done, self.total = 0, total
         self._next = time.monotonic() + _PATIENCE
         self._bar: Any = None
 
@@ -40,19 +44,19 @@ class Progress:
 
     def add(self, count: int) -> None:
         """Say that so much more is done."""
-        self._done += count
+        self.done += count
         if self._bar is not None:
             self._bar.update(count)
-        elif time.monotonic() >= self._next and self._done < self._total:
-            self._bar = _new_bar(self._label, self._done, self._total, self._unit)
+        elif time.monotonic() >= self._next and self.done < self.total:
+            self._bar = _new_bar(self._label, self.done, self.total, self._unit)
             if self._bar is None:
                 self._next = time.monotonic() + _BETWEEN_LINES
                 report(f"{self._label}: {self._line()}")
 
     def _line(self) -> str:
         if self._unit != "B":
-            return f"{self._done} of {self._total} {self._unit}"
-        return f"{self._done / _MIB:.0f} of {self._total / _MIB:.0f} MiB"
+            return f"{self.done} of {self.total} {self._unit}"
+        return f"{self.done / _MIB:.0f} of {self.total / _MIB:.0f} MiB"
 
 
 def _new_bar(label: str, done: int, total: int, unit: str) -> Any:

@@ -87,7 +87,9 @@ def write_arrays(path: str, values: abc.Mapping[str, Value], copies: Copies | No
                 archive.writestr(info, head + _bytes(value))
                 progress.add(value.nbytes)
                 continue
-            with archive.open(info, "w", force_zip64=True) as member:
+            with ExitStack() as stack:
+                with uninterrupted():  # an archive with a member that nobody closes complains when it is dropped
+                    member = stack.enter_context(archive.open(info, "w", force_zip64=True))
                 member.write(head)
                 _write_items(member, file, value, copies, progress)
 

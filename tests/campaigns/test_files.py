@@ -149,7 +149,9 @@ def test_damaged_files_are_refused_or_read_as_numpy_does(campaign, tmp_path, mon
 
 WRITER = """
 import sys
+import gpuslice.cli.copies
 import gpuslice.cli.op
+gpuslice.cli.copies.PIECE = 1 << 20  # so that there are many
 print("ready", flush=True)
 raise SystemExit(gpuslice.cli.main(sys.argv[1:]))
 """
