@@ -1,6 +1,7 @@
 """Versions, executors and devices as text, for a bug report."""
 
 import sys
+from typing import Any
 
 from gpuslice.devices import list_cuda
 from gpuslice.engine import host, host_library
@@ -20,15 +21,35 @@ _PACKAGES = (
 )
 
 
-def describe_config() -> str:
-    """Return versions, executors and devices as lines of text."""
+def read_config() -> dict[str, Any]:
+    """Return versions, executors and devices by name, as JSON has them. A package that is not installed is None."""
     import platform  # slow to import, so only here
 
-    python = f"python {platform.python_version()} ({sys.implementation.name})"
-    lines = [f"{python}, {platform.system()} {platform.machine()}"]
-    lines += [f"{package} {_version(package)}" for package in _PACKAGES]
-    lines.append(f"host kernels (NumPy arrays): {_host_kernels()}")
-    lines.append(f"CUDA devices: {', '.join(list_cuda()) or 'none'}")
+    return {
+        "python": platform.python_version(),
+        "implementation": sys.implementation.name,
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "packages": {package: _version(package) for package in _PACKAGES},
+        "host_kernels": {
+            "missing_because": host_library.reason() or None,
+            "instruction_sets": host_library.instruction_sets(),
+            "instruction_set": host_library.instruction_set() or None,
+            "threads": host.threads(),
+        },
+        "cuda_devices": list_cuda(),
+    }
+
+
+def describe_config() -> str:
+    """Return versions, executors and devices as lines of text."""
+    config = read_config()
+    lines = [
+        f"python {config['python']} ({config['implementation']}), {config['system']} {config['machine']}",
+        *(f"{package} {version or 'not installed'}" for package, version in config["packages"].items()),
+        f"host kernels (NumPy arrays): {_described(**config['host_kernels'])}",
+        f"CUDA devices: {', '.join(config['cuda_devices']) or 'none'}",
+    ]
     return "\n".join(lines)
 
 
@@ -37,18 +58,19 @@ def show_config() -> None:
     print(describe_config())
 
 
-def _host_kernels() -> str:
-    reason = host_library.reason()
-    if reason:
-        return f"not available: {reason}. To build them, {'run `nox -s kernels`' if is_checkout() else _REINSTALL}"
-    sets = ", ".join(host_library.instruction_sets())
-    return f"compiled for {sets}; {host_library.instruction_set()} is used, with up to {host.threads()} threads"
+def _described(
+    missing_because: str | None, instruction_sets: list[str], instruction_set: str | None, threads: int
+) -> str:
+    if missing_because:
+        remedy = "run `nox -s kernels`" if is_checkout() else _REINSTALL
+        return f"not available: {missing_because}. To build them, {remedy}"
+    return f"compiled for {', '.join(instruction_sets)}; {instruction_set} is used, with up to {threads} threads"
 
 
-def _version(package: str) -> str:
+def _version(package: str) -> str | None:
     from importlib import metadata
 
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
-        return "not installed"
+        return None

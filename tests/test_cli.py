@@ -1,8 +1,11 @@
 """The command line: runs, files, and one line with exit code 2 for whatever is wrong."""
 
+import json
+import os
 import re
 import subprocess
 import sys
+import warnings
 import zipfile
 
 import ml_dtypes
@@ -14,6 +17,8 @@ from onnx import TensorProto, helper, numpy_helper, save
 import gpuslice as gs
 from gpuslice.cli import main
 from gpuslice.cli.progress import Progress
+from gpuslice.engine import host
+from gpuslice.versions import VERSIONS
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -301,6 +306,91 @@ def test_info(capsys):
     assert capsys.readouterr().out == out
     assert f"numpy {np.__version__}" in out
     assert "CUDA devices: " in out
+
+
+def test_info_as_json(capsys):
+    assert run("info --json") == 0
+    read = json.loads(capsys.readouterr().out)
+    assert read["packages"]["numpy"] == np.__version__
+    assert read["host_kernels"]["threads"] == host.threads()
+    assert set(read) == {
+        "python", "implementation", "system", "machine", "packages", "host_kernels", "cuda_devices",
+    }  # fmt: skip
+
+
+def test_a_warning_is_one_line(monkeypatch, capsys):
+    monkeypatch.setenv("GPUSLICE_NUM_THREADS", "abc")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert run("info") == 0
+    assert (
+        capsys.readouterr().err == "gpuslice: GPUSLICE_NUM_THREADS must be a positive int; got 'abc'; it is ignored\n"
+    )
+
+
+def test_version(capsys):
+    assert run("--version") == 0
+    assert capsys.readouterr() == (f"gpuslice {gs.__version__}\n", "")
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
+def test_help_of_an_operator_lists_what_it_takes(capsys, version):
+    assert run(f"op {version.name} --help") == 0
+    shown, error = capsys.readouterr()
+    assert error == ""
+    assert f"usage: gpuslice op {version.name} " in shown
+    listed = re.findall(r"^  (\w+)=.*?(required|optional)", shown, re.MULTILINE)
+    expected = [(entry.name, "optional" if entry.optional else "required") for entry in version.inputs]
+    expected += [(entry.name, "required" if entry.required else "optional") for entry in version.attributes]
+    assert listed == expected
+    types = set(shown.partition("element types:")[2].replace(",", " ").split())
+    for entry in version.inputs:
+        assert types >= version.types[entry.types]
+
+
+def test_help_of_op(capsys):
+    for words in ("op --help", "op -h"):
+        assert run(words) == 0
+        assert "SplitToSequence-24" in capsys.readouterr().out
+    assert run("op Split data=x --help") == 0
+    assert "num_outputs=INT  optional\n" in capsys.readouterr().out
+    assert run("op Slice-12 --help") == 2
+    assert capsys.readouterr() == ("", "gpuslice: Slice-12: Slice has no such version; it has 1, 10, 11, 13\n")
+
+
+COMPLETED = {
+    "gpuslice r": ["run"],
+    "gpuslice op Split-1": ["Split-1", "Split-11", "Split-13", "Split-18"],
+    "gpuslice op Split-18 ": ["input=", "split=", "axis=", "num_outputs="],
+    "gpuslice op Slice-13 data=r": ["rows.npz"],
+    "gpuslice op Nothing-1 ": [],
+    "gpuslice op Slice-13 data=x.npy -o n": ["narrow.npy"],
+    "gpuslice run mod": ["model.onnx"],
+    "gpuslice run model.onnx -i x=na": ["narrow.npy"],
+    "gpuslice run model.onnx --device c": ["cpu", "cuda"],
+}
+
+
+def test_words_are_completed_in_the_shell(folder):
+    pytest.importorskip("argcomplete")
+    for line, expected in COMPLETED.items():
+        asked = {
+            "_ARGCOMPLETE": "1",
+            "_ARGCOMPLETE_SHELL": "bash",
+            "_ARGCOMPLETE_IFS": "\n",
+            "_ARGCOMPLETE_COMP_WORDBREAKS": " \t\n\"'><=;|&(:",
+            "_ARGCOMPLETE_STDOUT_FILENAME": "answer",
+            "COMP_LINE": line,
+            "COMP_POINT": str(len(line)),
+            "COMP_TYPE": "9",
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "gpuslice"], env=os.environ | asked, capture_output=True, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        words = (folder / "answer").read_text().splitlines()
+        # The last word that can come ends in a space.
+        assert [word.rstrip() for word in words if not word.startswith("-")] == expected
 
 
 BAD = [

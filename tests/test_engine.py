@@ -1,6 +1,8 @@
 """The copy engine on NumPy arrays: many views in few launches, threads, and what NumPy copies instead of kernels."""
 
 import os
+import re
+import reprlib
 import subprocess
 import sys
 import threading
@@ -135,6 +137,19 @@ def test_number_of_threads(monkeypatch, environment, expected):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert host.threads() == (expected or len(os.sched_getaffinity(0)))
+
+
+@pytest.mark.parametrize("value", ["abc", "0", "-1", "1e3", "9" * 5000, "1.5", ",2", " "])
+def test_a_number_of_threads_that_is_none_is_said_and_ignored(monkeypatch, value):
+    monkeypatch.setenv("GPUSLICE_NUM_THREADS", value)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    shown = re.escape(reprlib.repr(value))
+    message = f"^GPUSLICE_NUM_THREADS must be a positive int; got {shown}; it is ignored$"
+    with pytest.warns(RuntimeWarning, match=message):
+        assert host.threads() == 3
+    x = items(4100, 5000)
+    with pytest.warns(RuntimeWarning, match=message):
+        assert_same(gs.contiguous(x[:, R]), x[:, R].copy())
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])

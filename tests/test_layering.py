@@ -22,8 +22,9 @@ ROOMS = [
     {"gpuslice.operators"},
     {"gpuslice.devices", "gpuslice.config"},
     {"gpuslice.onnx"},
+    {"gpuslice"},
     {"gpuslice.cli"},
-    {"gpuslice.__main__", "gpuslice"},
+    {"gpuslice.__main__"},
 ]
 ALONE = ("gpuslice.rules", "gpuslice.errors", "gpuslice.engine.plan")
 

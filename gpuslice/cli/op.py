@@ -8,6 +8,7 @@ from typing import Any
 
 from gpuslice.cli.arguments import are_ints, ints, split_word
 from gpuslice.cli.copies import Copies
+from gpuslice.cli.operator_help import argument_names, named_version, takes_one_int
 from gpuslice.cli.reading import read_array, read_arrays
 from gpuslice.cli.results import cells_of, named_arrays
 from gpuslice.cli.text import show
@@ -18,7 +19,7 @@ from gpuslice.errors import error_prefix
 from gpuslice.libraries import Array, is_array
 from gpuslice.onnx.evaluate import Values, evaluate
 from gpuslice.sequence import Sequence
-from gpuslice.versions import VERSIONS, Input, Version, find_version
+from gpuslice.versions import Version
 
 # More arrays than this are printed as NumPy prints an array of more items: the first and the last ones.
 _MOST_PRINTED, _EDGE = 1000, 3
@@ -38,7 +39,7 @@ def run_operator_command(name: str, words: abc.Sequence[str], outputs: int | Non
     output : str, optional
         Path of an .npy or .npz file. Default: print.
     """
-    version = _version(name)
+    version = named_version(name)
     pairs = [split_word(word) for word in words]
     with error_prefix(version.name):
         read = _Words.of(version, pairs)
@@ -99,10 +100,12 @@ class _Words:
         if name in kinds and (are_ints(text) or expected is None):
             self.attributes[name] = ints(name, text, kinds[name] != "ints")
         elif expected is None:
-            names = dict.fromkeys([entry.name for entry in version.inputs] + list(kinds))
-            raise ValueError(f"there is no input or attribute {name!r}; there are {', '.join(names)}")
+            known = ", ".join(argument_names(version))
+            raise ValueError(f"there is no input or attribute {name!r}; there are {known}")
         elif expected.kind == "index" and are_ints(text):
-            self.inputs[name] = ints(name, text, _is_scalar(version, expected, text))
+            # For SplitToSequence split=4 is a scalar, split=4, is not. A position is nothing else.
+            scalar = takes_one_int(version, name) and (name == "position" or "," not in text)
+            self.inputs[name] = ints(name, text, scalar)
         elif are_ints(text) and text and not several and not Path(text).exists():
             raise ValueError(f"{name} must be a file; got {text!r}")
         else:
@@ -163,19 +166,3 @@ def _shown(value: Any, copies: Copies) -> Array:
 def _edges(named: dict[str, Any]) -> list[tuple[str, Any]]:
     items = list(named.items())
     return items if len(items) <= _MOST_PRINTED else items[:_EDGE] + items[-_EDGE:]
-
-
-def _version(name: str) -> Version:
-    operator, _, since = name.rpartition("-")
-    if not since.isdecimal():
-        raise ValueError(f"{name}: must be an operator with its version, such as Slice-13")
-    version = find_version(operator, int(since))
-    if version.since != int(since):
-        versions = ", ".join(str(entry.since) for entry in VERSIONS if entry.operator == operator)
-        raise ValueError(f"{name}: {operator} has no such version; it has {versions}")
-    return version
-
-
-def _is_scalar(version: Version, expected: Input, text: str) -> bool:
-    """Return whether ints for an index are a scalar: for SplitToSequence ``split=4`` is one, ``split=4,`` is not."""
-    return expected.name == "position" or (version.operator == "SplitToSequence" and "," not in text)

@@ -1,6 +1,8 @@
 """The executor for NumPy arrays: compiled kernels if they were built, else NumPy's own assignment."""
 
 import os
+import reprlib
+import warnings
 from collections import abc
 from math import gcd
 
@@ -25,13 +27,26 @@ _MOST_THREADS = 256
 def threads() -> int:
     """Return how many threads a large copy may use.
 
-    GPUSLICE_NUM_THREADS, else OMP_NUM_THREADS, else the number of processors.
+    GPUSLICE_NUM_THREADS, else OMP_NUM_THREADS, else the number of processors. A warning says if the first is no
+    positive int. The second is not ours, and OpenMP has more forms of it.
     """
-    for name in ("GPUSLICE_NUM_THREADS", "OMP_NUM_THREADS"):
-        value = os.environ.get(name, "").partition(",")[0]
-        if value.isdecimal() and int(value) > 0:
-            return min(int(value), _MOST_THREADS)
+    given = os.environ.get("GPUSLICE_NUM_THREADS", "")
+    number = _positive(given) or _positive(os.environ.get("OMP_NUM_THREADS", ""))
+    if given and not _positive(given):
+        text = f"GPUSLICE_NUM_THREADS must be a positive int; got {reprlib.repr(given)}"
+        warnings.warn(f"{text}; it is ignored", RuntimeWarning, stacklevel=2)
+    if number:
+        return min(number, _MOST_THREADS)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _positive(text: str) -> int | None:
+    """Return the first int of a variable such as "4" or "4,2"; None if it is no positive int."""
+    digits = text.partition(",")[0].strip()
+    try:
+        return int(digits) or None if digits.isdecimal() else None
+    except ValueError:  # thousands of digits
+        return None
 
 
 class HostExecutor(KernelExecutor):
