@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
+from gpuslice.display import MOST_ROWS, html_table, shape_text
 from gpuslice.dtypes import T16, DType, dtype_name
 from gpuslice.engine import Consecutive, Lazy
 from gpuslice.errors import describe, prefixes_errors
@@ -15,6 +16,8 @@ from gpuslice.libraries import Array, ArrayT, is_array, library_of, plain_array
 
 # They can be iterated over, but not as arrays in an order.
 _NOT_ITEMS = (str, bytes, abc.Mapping, abc.Set)
+
+_MOST_SHAPES = 4
 
 # Inside a graph the items are views that are not copied yet.
 Item: TypeAlias = Array | Lazy
@@ -25,6 +28,9 @@ ArrayT_co = TypeVar("ArrayT_co", covariant=True)
 
 class Sequence(abc.Sequence[ArrayT_co]):
     """An immutable sequence of arrays of one dtype. It holds references to them, never copies.
+
+    ``in``, ``index`` and ``count`` look for an array itself, the same object, and read no items. Two sequences are
+    equal if they are the same object.
 
     Parameters
     ----------
@@ -43,7 +49,7 @@ class Sequence(abc.Sequence[ArrayT_co]):
     --------
     >>> import numpy as np, gpuslice as gs
     >>> gs.Sequence([np.zeros(2), np.ones((3, 1))])
-    Sequence(2 items, dtype='float64')
+    Sequence(2 items, dtype='float64', shapes=[(2,), (3, 1)])
     """
 
     __slots__ = ("_dtype", "_items")
@@ -87,8 +93,42 @@ class Sequence(abc.Sequence[ArrayT_co]):
     def __iter__(self) -> abc.Iterator[ArrayT_co]:
         return iter(self._items)
 
+    def __contains__(self, value: object) -> bool:
+        """Return whether an array is an item: the same object, as arrays have no one answer to ``==``."""
+        return any(item is value for item in self._items)
+
+    def index(self, value: object, start: int = 0, stop: int | None = None) -> int:
+        """Return the first position of an array, as `list.index` does; the same object is meant.
+
+        Raises
+        ------
+        ValueError
+            It is not an item.
+        """
+        for position in range(*slice(start, stop).indices(len(self))):
+            if self._items[position] is value:
+                return position
+        raise ValueError(f"value must be an item of the sequence, the same object; got {describe(value)}")
+
+    def count(self, value: object) -> int:
+        """Return how often an array is an item: the same object."""
+        return sum(item is value for item in self._items)
+
     def __repr__(self) -> str:
-        return f"Sequence({len(self)} item{'' if len(self) == 1 else 's'}, dtype={self._dtype!r})"
+        shapes = [tuple(item.shape) for item in items_of(self)]
+        shown = ""
+        if shapes and len(set(shapes)) == 1:
+            shown = f", shape={shapes[0]}"
+        elif shapes:
+            words = [str(shape) for shape in shapes[:_MOST_SHAPES]] + ["..."] * (len(shapes) > _MOST_SHAPES)
+            shown = f", shapes=[{', '.join(words)}]"
+        return f"Sequence({len(self)} item{'' if len(self) == 1 else 's'}, dtype={self._dtype!r}{shown})"
+
+    def _repr_html_(self) -> str:
+        items = islice(items_of(self), MOST_ROWS)
+        rows = [(i, shape_text(tuple(item.shape))) for i, item in enumerate(items)]
+        title = f"Sequence: {len(self)} item{'' if len(self) == 1 else 's'} of {self._dtype}"
+        return html_table(title, ("item", "shape"), rows, len(self) - len(rows))
 
 
 def items_of(sequence: Sequence[Any]) -> abc.Sequence[Item]:

@@ -6,6 +6,7 @@ import reprlib
 import subprocess
 import sys
 import threading
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -121,6 +122,31 @@ def test_targets_that_cannot_share_a_launch(sizes, strides):
     for out, expected in zip(outs, np.split(x, [sizes[0]]), strict=True):
         assert (out == expected).all()
     assert len(t.launches) == 2
+
+
+def test_a_trace_shows_shapes():
+    x = items(64, 6, 4, dtype=np.float32)
+    with gs.trace() as t:
+        gs.split(x, [2, 4], axis=1)
+        gs.contiguous(x[0, 0])
+    with gs.trace() as large:
+        parts = gs.split(np.zeros((2, 1 << 21), np.uint8), [1 << 20, 1 << 20], axis=1)
+    assert [shape for launch in t.launches for shape in launch.shapes] == [(64, 2, 4), (64, 4, 4), (4,)]
+    assert [shape for launch in large.launches for shape in launch.shapes] == [part.shape for part in parts]
+    assert repr(t).startswith("Trace(")
+    for collected in (t, large, gs.Trace()):
+        lines = repr(collected).splitlines()
+        written = sum(launch.bytes_written for launch in collected.launches)
+        assert f"{written} bytes written, {len(collected.allocations)} allocation" in lines[0]
+        for launch, line in zip(collected.launches, lines[1:], strict=False):
+            assert line == f"    {launch!r}"
+            assert f"{launch.executor} {launch.kernel}, {len(launch.shapes)} x ({launch.shapes[0][0]}" in line
+        table = ElementTree.fromstring(f"<div>{collected._repr_html_()}</div>")
+        kernels = [row[1].text for row in table.iter("tr") if row[0].tag == "td"]
+        assert kernels == [launch.kernel for launch in collected.launches]
+    many = gs.Trace([t.launches[0]] * 12)
+    assert repr(many).splitlines()[-2:] == ["    2 more", ")"]
+    assert many._repr_html_().endswith("<p>2 more</p>")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import gpuslice
 
 # From the bottom up. A module imports only from its own room or from lower ones.
 ROOMS = [
-    {"gpuslice.rules", "gpuslice.errors", "gpuslice.dtypes", "gpuslice.caches"},
+    {"gpuslice.rules", "gpuslice.errors", "gpuslice.dtypes", "gpuslice.caches", "gpuslice.display"},
     {"gpuslice.libraries"},
     {"gpuslice.arguments", "gpuslice.mapped_files", "gpuslice.overlap"},
     {"gpuslice.engine"},

@@ -3,6 +3,7 @@
 import array
 import collections.abc
 import itertools
+from xml.etree import ElementTree
 
 import ml_dtypes
 import numpy as np
@@ -28,11 +29,53 @@ def test_sequence_is_an_immutable_sequence_of_references():
     assert isinstance(seq[1:], gs.Sequence)
     assert seq[1:][0] is B
     assert seq[2:].dtype == "float32"
-    assert repr(seq) == "Sequence(2 items, dtype='float32')"
     with pytest.raises(TypeError):
         seq[0] = B
     with pytest.raises(AttributeError):
         seq.dtype = "int8"
+
+
+def test_items_are_found_by_identity():
+    equal = A.copy()
+    seq = gs.Sequence([A, B, A, equal])
+    assert (seq.index(A), seq.index(A, 1), seq.index(B, -4, 2), seq.index(equal)) == (0, 2, 1, 3)
+    assert (seq.count(A), seq.count(equal), seq.count(C), seq.count(None)) == (2, 1, 0, 0)
+    assert (A in seq, equal in seq, C in seq, 3 in seq) == (True, True, False, False)
+    assert [item is other for item, other in zip(reversed(seq), (equal, A, B, A), strict=True)] == [True] * 4
+    for value, bounds in [(C, ()), (A, (3,)), (B, (0, 1)), (equal, (0, -1)), (None, ())]:
+        with pytest.raises(
+            ValueError, match="^value must be an item of the sequence, the same object; got (ndarray|NoneType None)$"
+        ):
+            seq.index(value, *bounds)
+    assert seq != gs.Sequence([A, B, A, equal])
+    assert seq == seq
+
+
+SHOWN = [
+    ([], "0 items, dtype='float32'"),
+    ([A], "1 item, dtype='float32', shape=(3,)"),
+    ([A, A], "2 items, dtype='float32', shape=(3,)"),
+    ([C, C], "2 items, dtype='float32', shape=()"),
+    ([A, B], "2 items, dtype='float32', shapes=[(3,), (2, 2)]"),
+    ([A, B, C, A], "4 items, dtype='float32', shapes=[(3,), (2, 2), (), (3,)]"),
+    ([A, B, C, A, B], "5 items, dtype='float32', shapes=[(3,), (2, 2), (), (3,), ...]"),
+]
+
+
+@pytest.mark.parametrize(("items", "shown"), SHOWN, ids=[shown for _, shown in SHOWN])
+def test_repr_shows_shapes(items, shown):
+    seq = gs.Sequence(items)
+    assert repr(seq) == f"Sequence({shown})"
+    table = ElementTree.fromstring(f"<div>{seq._repr_html_()}</div>")
+    rows = [[cell.text for cell in row] for row in table.iter("tr")]
+    assert rows[0] == ["item", "shape"]
+    assert rows[1:] == [[str(i), str(item.shape).replace(",)", ")")] for i, item in enumerate(items)]
+
+
+def test_html_of_many_items():
+    table = ElementTree.fromstring(f"<div>{gs.Sequence([A] * 25)._repr_html_()}</div>")
+    assert [text.text for text in table.iter("p")] == ["Sequence: 25 items of float32", "15 more"]
+    assert len(list(table.iter("tr"))) == 11
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,10 @@ from collections import abc
 from typing import Any
 
 from gpuslice.cli.text import printable
+from gpuslice.display import shape_text, shapes_text
 from gpuslice.dtypes import dtype_name
 from gpuslice.libraries import Array
 from gpuslice.sequence import Sequence
-
-_MOST_SHAPES = 3
 
 
 def named_arrays(results: abc.Iterable[tuple[str, Any]]) -> dict[str, Array]:
@@ -26,11 +25,9 @@ def named_arrays(results: abc.Iterable[tuple[str, Any]]) -> dict[str, Array]:
 def cells_of(value: Any) -> tuple[str, str, str]:
     """Return shape, dtype and device of a tensor or sequence, as a table shows them."""
     if not isinstance(value, Sequence):
-        return _shape(value.shape), dtype_name(value.dtype), str(value.device)
-    shapes = list(dict.fromkeys(item.shape for item in value))
-    cells = [_shape(shape) for shape in shapes[:_MOST_SHAPES]] + ["..."] * (len(shapes) > _MOST_SHAPES)
+        return shape_text(value.shape), dtype_name(value.dtype), str(value.device)
     devices = dict.fromkeys(str(item.device) for item in value)
-    return f"{len(value)} x {' '.join(cells) or '()'}", value.dtype, " ".join(devices)
+    return shapes_text([item.shape for item in value]), value.dtype, " ".join(devices)
 
 
 def table(rows: abc.Sequence[tuple[str, ...]]) -> str:
@@ -38,7 +35,3 @@ def table(rows: abc.Sequence[tuple[str, ...]]) -> str:
     shown = [tuple(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in shown)
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    return f"({', '.join(map(str, shape))})"

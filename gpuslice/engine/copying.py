@@ -78,7 +78,7 @@ def copy_into(views: abc.Sequence[Lazy], targets: abc.Sequence[Array]) -> None:
     for array, target in zip(list(arrays), targets, strict=True):  # every view comes before the first copy
         target[...] = array
         if is_tracing() and array.size:
-            record_launch(Launch("numpy", "copyto", None, None, array.nbytes, target.nbytes))
+            record_launch(Launch("numpy", "copyto", None, None, array.nbytes, target.nbytes, (target.shape,)))
 
 
 def _execute(values: abc.Sequence[Lazy], targets: abc.Sequence[Array | None], *, into: bool = False) -> None:
@@ -106,7 +106,7 @@ def _execute(values: abc.Sequence[Lazy], targets: abc.Sequence[Array | None], *,
     for arrays, axis, target in joined:
         np.concatenate(arrays, axis=axis, out=target)
         if is_tracing() and target.size:
-            record_launch(Launch("numpy", "concatenate", None, None, target.nbytes, target.nbytes))
+            record_launch(Launch("numpy", "concatenate", None, None, target.nbytes, target.nbytes, (target.shape,)))
 
 
 @cache
@@ -129,7 +129,7 @@ def _numpy_copies(arrays: abc.Iterable[Array]) -> list[Array]:
         for copied in copies:
             record_allocation(copied.nbytes)
             if copied.size:
-                record_launch(Launch("numpy", "copy", None, None, copied.nbytes, copied.nbytes))
+                record_launch(Launch("numpy", "copy", None, None, copied.nbytes, copied.nbytes, (copied.shape,)))
     return copies
 
 

@@ -28,7 +28,7 @@ def copy(pairs: abc.Iterable[tuple[View, View]], executor: str = "generic", kern
         if is_tracing():
             count = prod(target.shape)
             read_bytes, written = count * itemsize(source.dtype), count * itemsize(target.dtype)
-            record_launch(Launch(executor, kernel, None, None, read_bytes, written))
+            record_launch(Launch(executor, kernel, None, None, read_bytes, written, (target.shape,)))
 
 
 def indexed(value: Lazy) -> Array:

@@ -35,11 +35,14 @@ class ReadyLaunch(NamedTuple):
     parameters : bytes
     size : int
         Bytes that it moves.
+    shapes : tuple of tuple
+        Those of its parts, if a trace is open.
     """
 
     packed: PackedLaunch
     parameters: bytes
     size: int
+    shapes: tuple[tuple[int, ...], ...] = ()
 
 
 # Launches with their kernels, and the pairs that kernels cannot move.
@@ -124,7 +127,9 @@ class KernelExecutor(ABC):
             self.launch(kernel, launch)
             if is_tracing():
                 packed, moved = launch.packed, launch.size
-                record_launch(Launch(self.name, packed.launch.name, VECTOR_BYTES, packed.blocks, moved, moved))
+                record_launch(
+                    Launch(self.name, packed.launch.name, VECTOR_BYTES, packed.blocks, moved, moved, launch.shapes)
+                )
 
     def _launches(self, pairs: Pairs, size: int) -> tuple[list[ReadyLaunch], list[tuple[View, View]]]:
         """Return the launches, and the pairs that kernels cannot move."""
@@ -142,6 +147,8 @@ class KernelExecutor(ABC):
             geometry.append((source_strides, target_strides, source.region.shape))
         planned, left = self.plan(size, tuple(geometry), sources, targets)
         ready = [ReadyLaunch(packed, packed.fill(sources, targets), moved) for packed, moved in planned]
+        if is_tracing():
+            ready = [one._replace(shapes=tuple([geometry[i][2] for i in one.packed.launch.parts])) for one in ready]
         return ready, [pairs[i] for i in left]
 
     def plan(

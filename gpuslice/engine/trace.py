@@ -5,8 +5,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from gpuslice.display import MOST_ROWS, Shape, html_table, shapes_text
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Launch:
     """One launch, or one assignment of the generic executor.
 
@@ -20,6 +22,8 @@ class Launch:
         Bytes of a vector, the widest access of a kernel, and number of blocks; None for "numpy" and "generic".
     bytes_read, bytes_written : int
         The bytes of all copied items. An item that is read several times counts once.
+    shapes : tuple of tuple
+        The shape of each view that was copied.
     """
 
     executor: str
@@ -28,9 +32,19 @@ class Launch:
     grid: int | None
     bytes_read: int
     bytes_written: int
+    shapes: tuple[Shape, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Launch({self.executor} {self.kernel}, {shapes_text(self.shapes)}, {self.bytes_written} bytes written)"
+
+    def _cells(self) -> tuple[object, ...]:
+        """Return the fields as a table shows them."""
+        vector_bytes, grid = ("-" if number is None else number for number in (self.vector_bytes, self.grid))
+        shapes = shapes_text(self.shapes)
+        return self.executor, self.kernel, shapes, vector_bytes, grid, self.bytes_read, self.bytes_written
 
 
-@dataclass
+@dataclass(repr=False)
 class Trace:
     """What happened in a ``with trace()`` block.
 
@@ -43,6 +57,25 @@ class Trace:
 
     launches: list[Launch] = field(default_factory=list)
     allocations: list[int] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        shown = [f"    {launch!r}\n" for launch in self.launches[:MOST_ROWS]]
+        more = len(self.launches) - len(shown)
+        shown += [f"    {more} more\n"] if more > 0 else []
+        return f"Trace({self._summary()}" + (f":\n{''.join(shown)})" if shown else ")")
+
+    def _repr_html_(self) -> str:
+        header = ("executor", "kernel", "shapes", "vector bytes", "grid", "bytes read", "bytes written")
+        rows = [launch._cells() for launch in self.launches[:MOST_ROWS]]
+        return html_table(f"Trace: {self._summary()}", header, rows, len(self.launches) - len(rows))
+
+    def _summary(self) -> str:
+        launches, allocations = len(self.launches), len(self.allocations)
+        return (
+            f"{launches} launch{'' if launches == 1 else 'es'}, "
+            f"{sum(launch.bytes_written for launch in self.launches)} bytes written, "
+            f"{allocations} allocation{'' if allocations == 1 else 's'} of {sum(self.allocations)} bytes"
+        )
 
 
 _open: ContextVar[tuple[Trace, ...]] = ContextVar("gpuslice_traces", default=())
