@@ -4,6 +4,13 @@ Use ``import gpuslice as gs``: a plain import of `slice` hides the builtin. The 
 protocol) is `gpuslice.onnx` and needs the onnx package.
 """
 
+import sys
+
+if sys.argv[:1] == ["-m"]:  # this is `python -m gpuslice`, and what follows takes a while
+    import _gpuslice_command
+
+    _gpuslice_command.handle_signals()
+
 from gpuslice.caches import clear_caches
 from gpuslice.config import show_config
 from gpuslice.engine import Launch, Trace, trace, warm_up

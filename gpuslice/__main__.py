@@ -1,5 +1,5 @@
 """``python -m gpuslice``: the command line."""
 
-from gpuslice.cli import main
+from _gpuslice_command import main
 
 raise SystemExit(main())

@@ -20,6 +20,7 @@ import pytest
 from helpers import assert_same, items, model, node, tensor_info
 from onnx import TensorProto, helper, save
 
+import gpuslice
 from gpuslice.cli import main
 from gpuslice.cli.copies import regions
 from gpuslice.cli.reading import _described, read_array, read_arrays
@@ -615,6 +616,58 @@ def test_signals_end_with_one_line_and_leave_no_temporary_file(
         assert path.read_bytes() == b"old"
     assert left(folder) == []
     assert signal.getsignal(number) is before
+
+
+# A signal at the first import of NumPy, which comes before any module of the package can do anything.
+EARLY = """
+import builtins, signal
+imported = builtins.__import__
+
+def interrupted(name, *rest):
+    if name == "numpy":
+        builtins.__import__ = imported
+        signal.raise_signal({number})
+    return imported(name, *rest)
+
+builtins.__import__ = interrupted
+"""
+COMMANDS = {
+    "module": ["-m", "gpuslice"],
+    "script": ["-c", "from _gpuslice_command import main; raise SystemExit(main())"],
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_signals_during_the_imports_end_with_one_line(folder, command, number):
+    Path("early").mkdir()
+    Path("early/sitecustomize.py").write_text(EARLY.format(number=int(number)))
+    path = os.pathsep.join(
+        ["early", *filter(None, [os.environ.get("PYTHONPATH"), str(Path(gpuslice.__file__).parents[1])])]
+    )
+    words = [sys.executable, *COMMANDS[command], *SLICE, "-o", "y.npy"]
+    done = subprocess.run(words, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", f"gpuslice: stopped by {number.name}\n")
+    assert left(folder) == []
+    assert not (folder / "y.npy").exists()
+
+
+def test_signals_that_are_ignored_stay_so(folder):
+    code = "import signal; from _gpuslice_command import main; main(); print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *SLICE, "-o", "y.npy"],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+def test_an_import_of_the_library_leaves_signals_alone(folder):
+    code = "import signal, gpuslice.cli; print(signal.getsignal(2) is signal.default_int_handler, signal.getsignal(15) is signal.SIG_DFL)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "True True\n"
 
 
 def test_a_programs_own_handlers_stay(folder, monkeypatch):

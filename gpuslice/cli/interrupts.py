@@ -5,6 +5,9 @@ import threading
 from collections import abc
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any, TypeAlias
+
+Handler: TypeAlias = abc.Callable[[int, FrameType | None], Any]
 
 
 class Interrupted(BaseException):
@@ -42,16 +45,16 @@ def received() -> int | None:
 
 
 @contextmanager
-def interruptible() -> abc.Iterator[None]:
-    """Raise `Interrupted` at SIGINT, SIGTERM and SIGHUP. Handlers that a program has set for itself stay.
+def interruptible(provisional: Handler | None = None) -> abc.Iterator[None]:
+    """Raise `Interrupted` at SIGINT, SIGTERM and SIGHUP. Handlers that a program has set stay, except ``provisional``.
 
     The exception may also leave this block while it ends, so the caller catches it outside.
     """
     _current.received, _current.held = None, True
     is_main = threading.current_thread() is threading.main_thread()
     numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP] if is_main else []
-    default = (signal.SIG_DFL, signal.default_int_handler)
-    before = {number: signal.signal(number, _current) for number in numbers if signal.getsignal(number) in default}
+    replaced = (signal.SIG_DFL, signal.default_int_handler, provisional or signal.SIG_DFL)
+    before = {number: signal.signal(number, _current) for number in numbers if signal.getsignal(number) in replaced}
     try:
         with uninterrupted():  # what came while the handlers were set
             pass

@@ -6,7 +6,7 @@ import warnings
 from collections import abc
 from contextlib import suppress
 
-from gpuslice.cli.interrupts import Interrupted, interruptible, received
+from gpuslice.cli.interrupts import Handler, Interrupted, interruptible, received
 from gpuslice.cli.parser import UsageError, parse
 from gpuslice.cli.text import reason, report
 
@@ -16,13 +16,15 @@ _SIGPIPE = 13
 _REFUSALS = (ImportError, IndexError, MemoryError, OSError, OverflowError, RuntimeError, TypeError, ValueError)
 
 
-def main(arguments: abc.Sequence[str] | None = None) -> int:
+def main(arguments: abc.Sequence[str] | None = None, *, provisional: Handler | None = None) -> int:
     """Run the command line.
 
     Parameters
     ----------
     arguments : sequence of str, optional
         Default: those of the process.
+    provisional : callable, optional
+        A handler of signals that the command may replace while it runs, as it does the default ones.
 
     Returns
     -------
@@ -31,7 +33,7 @@ def main(arguments: abc.Sequence[str] | None = None) -> int:
         SIGTERM and SIGHUP, with such a line; 141 if nobody reads what is printed any more.
     """
     code, message = 0, ""
-    with suppress(Interrupted), interruptible(), warnings.catch_warnings():
+    with suppress(Interrupted), interruptible(provisional), warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: report(str(message))
         code, message = _outcome(arguments)
     number = received()
