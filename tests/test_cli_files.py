@@ -106,6 +106,7 @@ def in_pieces(monkeypatch):
     """Make what is written so little at a time that small results are written as large ones are."""
     monkeypatch.setattr("gpuslice.cli.copies.PIECE", 20)
     monkeypatch.setattr("gpuslice.cli.writing._SMALL", 1)
+    monkeypatch.setattr("gpuslice.cli.writing._FLUSHED", 40)
     monkeypatch.setattr("gpuslice.cli.reading._SMALL", 1)
 
 

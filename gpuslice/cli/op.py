@@ -10,9 +10,10 @@ from gpuslice.cli.arguments import are_ints, ints, split_word
 from gpuslice.cli.copies import Copies
 from gpuslice.cli.operator_help import argument_names, named_version, takes_one_int
 from gpuslice.cli.reading import read_array, read_arrays
+from gpuslice.cli.replacing import check_target
 from gpuslice.cli.results import cells_of, named_arrays
 from gpuslice.cli.text import show
-from gpuslice.cli.writing import check_target, write_array, write_arrays
+from gpuslice.cli.writing import write_array, write_arrays
 from gpuslice.dtypes import dtype_name
 from gpuslice.engine import View, indexed
 from gpuslice.errors import error_prefix

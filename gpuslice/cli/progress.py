@@ -4,7 +4,7 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from gpuslice.cli.text import printable, report
 
@@ -35,7 +35,7 @@ class Progress:
         self._next = time.monotonic() + _PATIENCE
         self._bar: Any = None
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:

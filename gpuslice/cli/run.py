@@ -7,9 +7,10 @@ from gpuslice import devices
 from gpuslice.cli.arguments import split_word
 from gpuslice.cli.copies import Copies
 from gpuslice.cli.reading import read_array, read_arrays
+from gpuslice.cli.replacing import check_target
 from gpuslice.cli.results import cells_of, named_arrays, table
 from gpuslice.cli.text import printable, show
-from gpuslice.cli.writing import check_names, check_target, write_arrays
+from gpuslice.cli.writing import check_names, write_arrays
 from gpuslice.engine import Trace, trace
 from gpuslice.errors import listed
 from gpuslice.onnx import Graph, load_model, parts

@@ -1,17 +1,14 @@
-"""Arrays into .npy and .npz files that are replaced as a whole: an error or a signal leaves the old file."""
+"""Arrays, and results that are not copied yet, into .npy and .npz files."""
 
 import errno
 import mmap
 import os
 import reprlib
-import stat
-import tempfile
 import zipfile
 from collections import abc
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from functools import lru_cache
 from io import BytesIO
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -19,23 +16,16 @@ import numpy as np
 from gpuslice.cli.copies import Copies, Value, is_numpy, part_of, regions, size_of
 from gpuslice.cli.interrupts import uninterrupted
 from gpuslice.cli.progress import Progress
-from gpuslice.cli.text import reason
+from gpuslice.cli.replacing import replacing
 from gpuslice.engine.views import index_of
 from gpuslice.libraries import Array
 
 _SMALL = 1 << 20
+_FLUSHED = 1 << 28
 _LONGEST_NAME = 0xFFFF - len(".npy")  # a zip file has 16 bits for the length
 # What file systems say that cannot reserve space or have no maps, and what is said if there are no addresses for one.
 _CANNOT_MAP = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ENODEV, errno.ENOMEM)
 _USER_DEFINED = 2  # what numpy.dtype.isbuiltin says of the types of ml_dtypes
-
-
-def check_target(path: str) -> None:
-    """Raise OSError if a file cannot be written, with the reason. What is there stays as it is."""
-    with _writing(path):
-        target, _ = _resolved(path)
-        with uninterrupted():
-            tempfile.TemporaryFile(dir=target.parent).close()
 
 
 def check_names(names: abc.Collection[str]) -> None:
@@ -64,13 +54,13 @@ def write_array(path: str, value: Value, copies: Copies | None = None) -> None:
     copies = copies or Copies()
     value = _without_objects(value, copies)
     head, size = _head(_stored_dtype(value.dtype), value.shape), size_of(value)
-    with _replacing(path) as file, Progress(path, size) as progress:
+    with replacing(path) as file, _Steps(path, size, file) as steps:
         file.write(head)
         mapped = _reserved(file, len(head) + size) if size >= _SMALL and is_numpy(value) else None
         if mapped is None:
-            _write_items(file, file, value, copies, progress)
+            _write_items(file, value, copies, steps)
         else:
-            _copy_items(np.ndarray(value.shape, value.dtype, mapped, len(head)), file, value, copies, progress)
+            _copy_items(np.ndarray(value.shape, value.dtype, mapped, len(head)), value, copies, steps)
 
 
 def write_arrays(path: str, values: abc.Mapping[str, Value], copies: Copies | None = None) -> None:
@@ -79,38 +69,51 @@ def write_arrays(path: str, values: abc.Mapping[str, Value], copies: Copies | No
     check_names(values.keys())
     total = sum(map(size_of, values.values()))
     # Not np.savez: it would take an array with the name "file" for its own argument.
-    with _replacing(path) as file, zipfile.ZipFile(file, "w") as archive, Progress(path, total) as progress:
+    with replacing(path) as file, _Steps(path, total, file) as steps, zipfile.ZipFile(file, "w") as archive:
         for name, given in copies.batches(values):
             value = _without_objects(given, copies, f"output {name!r}")
             info, head = zipfile.ZipInfo(f"{name}.npy"), _head(_stored_dtype(value.dtype), value.shape)
             if isinstance(value, np.ndarray) and value.nbytes < _SMALL:
                 archive.writestr(info, head + _bytes(value))
-                progress.add(value.nbytes)
+                steps.add(value.nbytes)
                 continue
             with ExitStack() as stack:
                 with uninterrupted():  # an archive with a member that nobody closes complains when it is dropped
                     member = stack.enter_context(archive.open(info, "w", force_zip64=True))
                 member.write(head)
-                _write_items(member, file, value, copies, progress)
+                _write_items(member, value, copies, steps)
 
 
-def _write_items(member: IO[bytes], file: IO[bytes], value: Value, copies: Copies, progress: Progress) -> None:
-    """Write the items of a value in C order, in pieces. ``member`` is a part of ``file``, or the file."""
-    size = size_of(value)
+def _write_items(member: IO[bytes], value: Value, copies: Copies, steps: "_Steps") -> None:
+    """Write the items of a value in C order, in pieces, to a file or a part of one."""
     for piece in copies.pieces(value):
         member.write(_bytes(piece))
-        if piece.nbytes < size:
-            _flush(file)
-        progress.add(piece.nbytes)
+        steps.add(piece.nbytes)
 
 
-def _copy_items(target: Array, file: IO[bytes], value: Value, copies: Copies, progress: Progress) -> None:
+def _copy_items(target: Array, value: Value, copies: Copies, steps: "_Steps") -> None:
     """Copy a value, in pieces, to an array that is a map of a file."""
     for region in regions(value.shape, value.dtype.itemsize):
         part = target[index_of(region)]
         copies.into(part_of(value, region), part)
-        _flush(file)
-        progress.add(part.nbytes)
+        steps.add(part.nbytes)
+
+
+class _Steps(Progress):
+    """The progress of a file. What is written goes to the disk on the way: at the end no signal would be noticed."""
+
+    def __init__(self, path: str, total: int, file: IO[bytes]) -> None:
+        super().__init__(path, total)
+        self._file, self._waiting = file, 0
+
+    def add(self, count: int) -> None:
+        """Say that so many bytes more are written."""
+        super().add(count)
+        self._waiting += count
+        if self._waiting >= _FLUSHED:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._waiting = 0
 
 
 def _reserved(file: IO[bytes], size: int) -> mmap.mmap | None:
@@ -131,12 +134,6 @@ def _reserved(file: IO[bytes], size: int) -> mmap.mmap | None:
         if error.errno not in _CANNOT_MAP:
             raise
         return None
-
-
-def _flush(file: IO[bytes]) -> None:
-    """Wait until what is written so far is on the disk: not all at the end, where no signal would be noticed."""
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _without_objects(value: Value, copies: Copies, argument: str = "output") -> Value:
@@ -182,62 +179,3 @@ def _head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 def _bytes(array: Array) -> memoryview:
     """Return the bytes of the items in C order."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.nbytes else memoryview(b"")
-
-
-@contextmanager
-def _writing(path: str) -> abc.Iterator[None]:
-    try:
-        yield
-    except (OSError, MemoryError) as error:
-        raise OSError(f"{path}: cannot be written; {reason(error)}") from None
-
-
-@contextmanager
-def _replacing(path: str) -> abc.Iterator[IO[bytes]]:
-    """Open a new file beside ``path`` that replaces it if the block ends without an error. Links are followed."""
-    with _writing(path), ExitStack() as stack:
-        target, old = _resolved(path)
-        with uninterrupted():
-            number, name = tempfile.mkstemp(dir=target.parent, prefix=".gpuslice-")
-            stack.callback(_remove, name)
-            file = stack.enter_context(os.fdopen(number, "w+b"))
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-        file.close()
-        _copy_mode(old, name)
-        Path(name).replace(target)
-
-
-def _resolved(path: str) -> tuple[Path, os.stat_result | None]:
-    """Return the file that a path means, and what is there; raise OSError if it must not be replaced."""
-    try:
-        target = Path(os.path.realpath(path))
-        old = target.stat()
-    except FileNotFoundError:
-        return target, None
-    except ValueError as error:  # a NUL, or characters that no file name can have
-        raise OSError(reason(error)) from None
-    if not stat.S_ISREG(old.st_mode):
-        raise OSError("not a regular file")
-    # For root, os.access allows everything.
-    if not old.st_mode & 0o222 or not os.access(target, os.W_OK):
-        raise OSError("the file is read-only")
-    return target, old
-
-
-def _copy_mode(old: os.stat_result | None, path: str) -> None:
-    """Give a new file the owner and mode of the old one; without an old one, the mode of any new file."""
-    if old is None:
-        mask = os.umask(0o077)
-        os.umask(mask)
-        Path(path).chmod(0o666 & ~mask)
-        return
-    with suppress(OSError, AttributeError):  # only root may give files away, and Windows has no owners
-        os.chown(path, old.st_uid, old.st_gid)
-    Path(path).chmod(stat.S_IMODE(old.st_mode))
-
-
-def _remove(path: str) -> None:
-    with suppress(OSError), uninterrupted():
-        Path(path).unlink(missing_ok=True)

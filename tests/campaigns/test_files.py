@@ -113,6 +113,7 @@ def test_damaged_files_are_refused_or_read_as_numpy_does(campaign, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     random = campaign.random
     for _ in campaign.rounds(900):
+        monkeypatch.setattr("gpuslice.cli.reading._SMALL", random.choice([1, 1 << 20]))  # mapped, or read
         make, suffix = random.choice([(npy, ".npy"), (npz, ".npz")])
         dtype = np.dtype(random.choice(DTYPES))
         original = make(random, dtype)
@@ -149,9 +150,8 @@ def test_damaged_files_are_refused_or_read_as_numpy_does(campaign, tmp_path, mon
 
 WRITER = """
 import sys
-import gpuslice.cli.copies
 import gpuslice.cli.op
-gpuslice.cli.copies.PIECE = 1 << 20  # so that there are many
+gpuslice.cli.copies.PIECE, gpuslice.cli.writing._FLUSHED = 1 << 20, 1 << 22  # so that there are many pieces
 print("ready", flush=True)
 raise SystemExit(gpuslice.cli.main(sys.argv[1:]))
 """
