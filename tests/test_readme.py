@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
 
@@ -40,6 +41,11 @@ def blocks(path):
         printed = following and following[1] == "text" and not text[match.end() : following.start()].strip()
         listed.append((match[1], match[2], following[2] if printed else None))
     return listed
+
+
+def needed(code):
+    """List the packages that a block needs besides those of the tests: ``# needs: dask, zarr`` in its first line."""
+    return re.findall(r"\w+", code.partition("\n")[0].removeprefix("# needs:")) if code.startswith("# needs:") else []
 
 
 def run_python(code, names, page):
@@ -87,7 +93,7 @@ def test_examples_run(page, tmp_path, monkeypatch):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     names = {}
     for language, code, printed in blocks(PAGES[page]):
-        if language == "python":
+        if language == "python" and all(map(find_spec, needed(code))):
             run_python(code, names, page)
         elif language == "sh":
             run_commands(code, printed, tmp_path)
