@@ -1,7 +1,6 @@
 """How shapes and tables are shown: in a repr, in a notebook, on a terminal."""
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
 
 Shape = tuple[Any, ...]  # a length that is not known may be None or NaN
@@ -24,6 +23,7 @@ def shapes_text(shapes: Sequence[Shape]) -> str:
 
 def html_table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]], more: int) -> str:
     """Return an HTML table. ``more`` is the number of rows that are left out."""
+    from html import escape  # slow to import, and wanted in notebooks only
 
     def row(tag: str, cells: Iterable[object]) -> str:
         return f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
