@@ -17,6 +17,7 @@ from helpers import (
     model,
     node,
     on_device,
+    sequence_info,
     tensor_info,
     views_for,
 )
@@ -592,6 +593,32 @@ def test_warm_up_needs_an_array_of_cupy(cp):
     assert not out.any()
     with pytest.raises(ValueError, match=f"^warm_up: {newest('Slice')}: steps must not be 0"):
         gs.warm_up(gs.slice, cp.arange(6), [-1], [-9], steps=[0])
+
+
+@pytest.mark.parametrize("piece", [1 << 25, 1000])
+def test_a_model_runs_on_the_device_from_the_command_line(cp, tmp_path, monkeypatch, capsys, piece):
+    from onnx import save
+
+    from gpuslice.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("gpuslice.cli.copies.PIECE", piece)
+    x = items(7, 40, 3, dtype=np.float32)
+    np.save("x.npy", x)
+    nodes = [
+        node("Slice", ["x", "start", "end", "axis", "step"], ["y"]),
+        node("SplitToSequence", ["x", "sizes"], ["rows"], axis=1),
+        node("Identity", ["x"], ["same"]),
+    ]
+    bounds = {"start": [-1], "end": [-(1 << 31)], "axis": [1], "step": [-2], "sizes": [30, 10]}
+    save(model(nodes, ["x"], ["y", sequence_info("rows"), "same"], bounds), "m.onnx")
+    assert main(["run", "m.onnx", "-i", "x=x.npy", "-o", "y.npz", "--device", "cuda"]) == 0
+    assert "<CUDA Device 0>" in capsys.readouterr().out
+    with np.load("y.npz") as results:
+        expected = {"y": x[:, ::-2], "rows_0": x[:, :30], "rows_1": x[:, 30:], "same": x}
+        assert results.files == list(expected)
+        for name, array in expected.items():
+            assert_same(results[name], array.copy())
 
 
 def test_warm_up_on_the_command_line(cp, kernels, monkeypatch, capsys):
