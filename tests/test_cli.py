@@ -523,7 +523,7 @@ def impatient(monkeypatch):
 def test_progress_is_lines_without_tqdm_or_terminal(impatient, monkeypatch, capsys, terminal):
     monkeypatch.setitem(sys.modules, "tqdm", None if terminal else sys)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    with Progress("a/b\n.npy", 3 << 20) as progress:
+    with Progress("writing b\n.npy", 3 << 20) as progress:
         progress.add(1 << 20)
         progress.add(1 << 20)  # the next line would come in ten seconds
         progress.add(1 << 20)
@@ -533,7 +533,7 @@ def test_progress_is_lines_without_tqdm_or_terminal(impatient, monkeypatch, caps
             progress.add(1)
     assert capsys.readouterr() == (
         "",
-        "gpuslice: b\\n.npy: 1 of 3 MiB\ngpuslice: warm-up: 1 of 3 kernels\ngpuslice: warm-up: 2 of 3 kernels\n",
+        "gpuslice: writing b\\n.npy: 1 of 3 MiB\ngpuslice: warm-up: 1 of 3 kernels\ngpuslice: warm-up: 2 of 3 kernels\n",
     )
     monkeypatch.setattr(sys, "stderr", None)
     with Progress("y.npy", 3) as progress:
@@ -549,7 +549,7 @@ def test_progress_is_a_bar_on_a_terminal(folder, impatient, monkeypatch, capsys)
         assert run(f"op Slice-13 data=x.npy starts=0 ends=2 -o y{suffix}") == 0
         captured = capsys.readouterr()
         assert captured.out == ""
-        assert re.search(rf"\ry\{suffix}: +33%.*32\.0/96\.0 ", captured.err)
+        assert re.search(rf"\rwriting y\{suffix}: +33%.*32\.0/96\.0 ", captured.err)
         assert captured.err.endswith("\r")  # nothing of the bar is left
 
 

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,7 +18,7 @@ class Progress:
     Parameters
     ----------
     label : str
-        What it is about, such as the path of a file.
+        What is done, such as "writing y.npy".
     total : int
         Bytes, or the number of things that ``unit`` names.
     unit : str
@@ -30,7 +29,7 @@ class Progress:
     """
 
     def __init__(self, label: str, total: int, unit: str = "B") -> None:
-        self._label, self._unit = printable(Path(label).name), unit
+        self._label, self._unit = printable(label), unit
         self.done, self.total = 0, total
         self._next = time.monotonic() + _PATIENCE
         self._bar: Any = None

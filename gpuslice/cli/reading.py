@@ -58,7 +58,7 @@ def read_array(path: str, dtype: str | None = None) -> Array:
     with _reading(path), Path(path).open("rb") as file:
         status = os.fstat(file.fileno())
         size = status.st_size if stat.S_ISREG(status.st_mode) else None
-        with Progress(path, size or 0) as progress:
+        with Progress(_label(path), size or 0) as progress:
             array = _array(file, size, progress, can_be_mapped=size is not None)
     return _typed(array, path, dtype)
 
@@ -91,7 +91,7 @@ def _members(path: str) -> list[tuple[str, Array]]:
 def _arrays(archive: zipfile.ZipFile, path: str) -> list[tuple[str, Array]]:
     arrays: dict[str, Array] = {}
     members = archive.infolist()
-    with Progress(path, sum(info.file_size for info in members)) as progress:
+    with Progress(_label(path), sum(info.file_size for info in members)) as progress:
         for info in members:
             if info.filename in arrays:
                 raise ValueError(f"it holds two arrays with the name {info.filename!r}")
@@ -101,6 +101,10 @@ def _arrays(archive: zipfile.ZipFile, path: str) -> list[tuple[str, Array]]:
                 except ValueError as error:
                     raise ValueError(f"{info.filename}: {error}") from None
     return list(arrays.items())
+
+
+def _label(path: str) -> str:
+    return f"reading {Path(path).name}"
 
 
 @contextmanager

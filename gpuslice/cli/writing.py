@@ -9,6 +9,7 @@ from collections import abc
 from contextlib import ExitStack
 from functools import lru_cache
 from io import BytesIO
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -103,7 +104,7 @@ class _Steps(Progress):
     """The progress of a file. What is written goes to the disk on the way: at the end no signal would be noticed."""
 
     def __init__(self, path: str, total: int, file: IO[bytes]) -> None:
-        super().__init__(path, total)
+        super().__init__(f"writing {Path(path).name}", total)
         self._file, self._waiting = file, 0
 
     def add(self, count: int) -> None:
