@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuslice.dtypes import INTEGERS, dtype_name
 from gpuslice.errors import describe
-from gpuslice.libraries import Array, is_array, library_of, plain_array
+from gpuslice.libraries import Array, Library, check_readable, is_array, library_of, plain_array, shape_of
 from gpuslice.rules import show_int
 
 Ints: TypeAlias = abc.Sequence[int] | Array
@@ -43,12 +43,13 @@ def integers(values: object, argument: str, most: int = sys.maxsize) -> tuple[in
     if type(values) is np.ndarray and values.ndim == 1 and values.dtype.kind in "iu" and len(values) <= most:
         return tuple(values.tolist())  # what the next lines do, sooner
     if is_array(values):
-        library_of(values, argument)
+        library = library_of(values, argument)
         array = plain_array(values)
-        if len(array.shape) != 1:
-            raise ValueError(f"{argument} must be 1-D; got shape {tuple(array.shape)}")
-        _check_count(array.shape[0], argument, most)
-        return _read(array, argument)
+        shape = shape_of(array, library, argument)
+        if len(shape) != 1:
+            raise ValueError(f"{argument} must be 1-D; got shape {shape}")
+        _check_count(shape[0], argument, most)
+        return _read(array, library, argument)
     if not isinstance(values, abc.Sequence) or isinstance(values, (str, bytes, bytearray)):
         raise TypeError(f"{argument} must be a sequence of ints or a 1-D integer array; got {describe(values)}")
     count = len(values)
@@ -64,7 +65,7 @@ def integer(value: object, argument: str) -> int:
     TypeError
         Anything else, a bool included.
     """
-    return value if type(value) is int else _integer(value, f"{argument} must be an int")
+    return value if type(value) is int else _integer(value, argument, "be an int")
 
 
 def single_integer(value: object, argument: str) -> int:
@@ -81,7 +82,8 @@ def single_integer(value: object, argument: str) -> int:
         if type(value) is int:
             return value
         if is_array(value):
-            return _read(_flat(value, argument), argument)[0]
+            library = library_of(value, argument)
+            return _read(_flat(value, library, argument), library, argument)[0]
         if not isinstance(value, (list, tuple)):
             return integer(value, argument)
         if len(value) != 1:
@@ -106,34 +108,38 @@ def _check_count(count: int, argument: str, most: int) -> None:
 def _all_integers(values: tuple[object, ...], argument: str) -> tuple[int, ...]:
     for value in values:
         if type(value) is not int:
-            return tuple([_integer(value, f"{argument} must hold ints") for value in values])
+            return tuple([_integer(value, argument, "hold ints") for value in values])
     return values  # type: ignore[return-value]
 
 
-def _integer(value: object, allowed: str) -> int:
+def _integer(value: object, argument: str, what: str) -> int:
     if type(value) is int:
         return value
-    not_an_int = isinstance(value, (bool, np.ma.MaskedArray))
-    if not_an_int or (is_array(value) and dtype_name(value.dtype) not in INTEGERS):
-        raise TypeError(f"{allowed}; got {describe(value)}")
+    error = TypeError(f"{argument} must {what}; got {describe(value)}")
+    if isinstance(value, (bool, np.ma.MaskedArray)):
+        raise error
+    if is_array(value):
+        if dtype_name(value.dtype) not in INTEGERS:
+            raise error
+        check_readable(value, library_of(value, argument), argument)
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"{allowed}; got {describe(value)}") from None
+        raise error from None
 
 
-def _flat(value: Array, argument: str) -> Array:
-    library = library_of(value, argument)
+def _flat(value: Array, library: Library, argument: str) -> Array:
     array = plain_array(value)
-    shape = tuple(array.shape)
+    shape = shape_of(array, library, argument)
     if prod(shape) != 1:
         raise IndexError(f"{argument} must be a scalar or hold one value; got shape {shape}")
     return library.xp.reshape(array, (1,))
 
 
-def _read(array: Array, argument: str) -> tuple[int, ...]:
+def _read(array: Array, library: Library, argument: str) -> tuple[int, ...]:
     name = dtype_name(array.dtype)
     if name not in INTEGERS:
         raise TypeError(f"{argument} must have an integer dtype; got {name}")
+    check_readable(array, library, argument)
     values = array.tolist() if hasattr(array, "tolist") else [int(array[i]) for i in range(array.shape[0])]
     return _all_integers(tuple(values), argument)

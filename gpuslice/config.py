@@ -18,6 +18,8 @@ _PACKAGES = (
     "onnx",
     "onnxruntime",
     "array-api-strict",
+    "jax",
+    "dask",
 )
 
 

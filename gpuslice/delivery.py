@@ -88,7 +88,7 @@ def _checked_out(view: Lazy, shape: tuple[int, ...], out: Array) -> Array:
     if library is not view.library:
         raise TypeError(f"out must be an array of {view.library.name}; got one of {library.name}")
     if not library.mutable:
-        raise TypeError(f"out cannot be written: arrays of {library.name} are immutable")
+        raise TypeError(f"out cannot be written: gpuslice makes new arrays of {library.name}, and writes to none")
     if isinstance(out, np.generic) or (isinstance(out, np.ndarray) and not out.flags.writeable):
         raise ValueError("out must be writable; got a read-only array")
     out = plain_array(out)

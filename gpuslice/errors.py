@@ -19,6 +19,7 @@ _LONGEST_SHOWN = 40
 _MOST_BITS = 128
 # Their repr is short, or as long as they are. Others may be nested, huge, or raise an error when they are shown.
 _PLAIN = (bool, float, complex, str, bytes, type(None), type(...))
+_ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
 
 
 def describe(value: object) -> str:
@@ -32,6 +33,17 @@ def describe(value: object) -> str:
     if kind not in _PLAIN or (kind in (str, bytes) and len(value) > _LONGEST_SHOWN):  # type: ignore[arg-type]
         return name
     return f"{name} {value!r}"
+
+
+def describe_no_array(value: object) -> str:
+    """Return what was given in place of an array, with the package that it is from, and how it becomes an array."""
+    kind = type(value)
+    if issubclass(kind, type):
+        return describe(value)
+    package = str(kind.__module__).partition(".")[0]
+    text = describe(value) if package in ("builtins", "__main__") else f"{package}.{describe(value)}"
+    is_alike = any(hasattr(kind, name) for name in _ARRAY_PROTOCOLS)
+    return f"{text}; np.asarray(...) gives an array" if is_alike else text
 
 
 def listed(names: Iterable[str]) -> str:

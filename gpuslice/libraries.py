@@ -14,7 +14,7 @@ import array_api_compat
 import numpy as np
 
 from gpuslice.dtypes import DType
-from gpuslice.errors import describe
+from gpuslice.errors import describe, describe_no_array
 
 # The Array API standard names no common base class of arrays.
 Array: TypeAlias = Any
@@ -54,6 +54,22 @@ def _strides_of_torch(array: Array) -> Shape:
     return tuple([step * size for step in array.stride()])
 
 
+def _traced_by_jax(array: Array) -> str | None:
+    from jax.core import Tracer
+
+    if not isinstance(array, Tracer):
+        return None
+    return "its values are not known while JAX traces; give ints, a NumPy array, or a static argument of jax.jit"
+
+
+def _without_a_value(array: Array) -> str | None:
+    try:
+        array.unwrap_numpy()
+    except ValueError:
+        return "its values are not known before the ONNX model runs; give ints or a NumPy array"
+    return None
+
+
 def _byte_strides(array: Array) -> Shape:
     return tuple(array.strides)
 
@@ -73,21 +89,27 @@ class _Row:
         Indexing by slices gives views that share memory with the array.
     negative_steps : bool
         Indexing takes negative steps.
-    executor : {"host", "cuda", "generic"}
-        Which module of `gpuslice.engine` copies.
+    executor : {"host", "cuda", "generic", "functional", "jax", "dask"}
+        Which module of `gpuslice.engine` copies. The last three make new arrays where the others write to them.
     address, strides : callable or None
         Return the address of the first item and the strides in bytes. None: DLPack has to be asked.
     make : callable or None
         Return a new C-contiguous array on the device of another. None: the standard's `empty` does.
+    unread : callable or None
+        Return why the values of an array cannot be read and what to do, or None if they can. None: they all can.
+    unsized : str
+        What to do about an array whose shape is not known.
     """
 
     mutable: bool = True
     views: bool = False
     negative_steps: bool = True
-    executor: Literal["host", "cuda", "generic"] = "generic"
+    executor: Literal["host", "cuda", "generic", "functional", "jax", "dask"] = "generic"
     address: Address | None = None
     strides: Callable[[Array], Shape] | None = None
     make: Callable[[ModuleType, Shape, DType, Array], Array] | None = None
+    unread: Callable[[Array], str | None] | None = None
+    unsized: str = "give it a known shape"
 
 
 # By the name of the package that defines the arrays.
@@ -96,10 +118,17 @@ _ROWS = {
     "cupy": _Row(views=True, executor="cuda", address=_address_of_cupy, strides=_byte_strides, make=_empty_of_cupy),
     "array_api_strict": _Row(views=True),
     "torch": _Row(views=True, negative_steps=False, address=_address_of_torch, strides=_strides_of_torch),
-    "jax": _Row(mutable=False),
-    "dask": _Row(mutable=False),
+    "jax": _Row(mutable=False, executor="jax", unread=_traced_by_jax),
+    "dask": _Row(
+        mutable=False,
+        executor="dask",
+        unread=lambda array: "a Dask array is lazy; call compute() first",
+        unsized="call compute_chunk_sizes() first",
+    ),
+    "ndonnx": _Row(mutable=False, executor="functional", unread=_without_a_value),
 }
-_UNKNOWN = _Row()
+# By what its arrays can do: some cannot be written, or have no device to make an array on.
+_WRITABLE, _FUNCTIONAL = _Row(), _Row(mutable=False, executor="functional")
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,11 +153,30 @@ class Library(_Row):
             return self.make(self.xp, shape, dtype, beside)
         return self.xp.empty(shape, dtype=dtype, device=array_api_compat.device(beside))
 
+    def count(self, number: int, beside: Array) -> Array:
+        """Return a 0-d array on the device of ``beside``, of int64, or of int32 if the library has no int64."""
+        dtype = self.xp.int64
+        if not self.mutable and hasattr(self.xp, "__array_namespace_info__"):  # JAX has it only if jax_enable_x64 is on
+            dtypes = self.xp.__array_namespace_info__().dtypes(kind="signed integer")
+            dtype = dtypes.get("int64", self.xp.int32)
+        device = device_of(beside)
+        where = {} if device is None else {"device": device}
+        return self.xp.asarray(number, dtype=dtype, **where)
+
 
 def _library(xp: ModuleType) -> Library:
     name = xp.__name__.removeprefix("array_api_compat.")
-    row = _ROWS.get(name.partition(".")[0], _UNKNOWN)
+    row = _ROWS.get(name.partition(".")[0]) or (_WRITABLE if _can_be_written(xp) else _FUNCTIONAL)
     return Library(**vars(row), name=name, xp=xp)
+
+
+def _can_be_written(xp: ModuleType) -> bool:
+    """Return whether arrays of a library have what the default executor needs: assignment, and a device."""
+    try:
+        made = xp.empty((0,))
+    except (AttributeError, TypeError):
+        return False
+    return hasattr(made, "device") and hasattr(type(made), "__setitem__")
 
 
 # NumPy 2 follows the standard itself; array_api_compat's wrapper of it takes longer to import than all else here.
@@ -174,9 +222,9 @@ def library_of(array: Array, argument: str) -> Library:
     if kind is np.ndarray:
         return NUMPY
     if not is_array(array):
-        raise TypeError(f"{argument} must be an array; got {describe(array)}")
-    if issubclass(kind, np.ma.MaskedArray):
-        raise TypeError(f"{argument} must not be a masked array, since its mask would be lost; got MaskedArray")
+        raise TypeError(f"{argument} must be an array; got {describe_no_array(array)}")
+    if issubclass(kind, np.ma.MaskedArray) or _has_masked_chunks(array):
+        raise TypeError(f"{argument} must not be a masked array, since its mask would be lost; got {describe(array)}")
     if issubclass(kind, (np.ndarray, np.generic)):
         return NUMPY
     try:
@@ -189,6 +237,11 @@ def library_of(array: Array, argument: str) -> Library:
             f"{argument} must be an array; got {describe(array)}, which only says that it is {library.name}'s"
         )
     return library
+
+
+def _has_masked_chunks(array: Array) -> bool:
+    """Return whether the chunks of a Dask array, which are of the type of its ``_meta``, are masked arrays."""
+    return array_api_compat.is_dask_array(array) and isinstance(array._meta, np.ma.MaskedArray)
 
 
 def plain_array(array: Array) -> Array:
@@ -204,6 +257,31 @@ def plain_array(array: Array) -> Array:
     return np.generic.__array__(array) if issubclass(kind, np.generic) else array
 
 
+def shape_of(array: Array, library: Library, argument: str) -> Shape:
+    """Return the shape of an array; raise ValueError if the length of an axis is not known."""
+    shape = tuple(array.shape)
+    if library.address is None:
+        for axis, length in enumerate(shape):
+            if length is None or length != length:  # Dask's unknown lengths are NaN
+                raise ValueError(
+                    f"{argument} must have a known length along axis {axis}; got shape {shape}: {library.unsized}"
+                )
+    return shape
+
+
+def check_readable(array: Array, library: Library, argument: str) -> None:
+    """Raise TypeError if the values of an array are not known yet, as those of a lazy or traced one."""
+    reason = None if library.unread is None else library.unread(array)
+    if reason is not None:
+        given = f"{describe(array)} of {library.name}"
+        raise TypeError(f"{argument} must be known when the call is made; got {given}: {reason}")
+
+
 def device_of(array: Array) -> object:
-    """Return the device of an array, as its library names it."""
-    return "cpu" if isinstance(array, np.ndarray) else array_api_compat.device(array)
+    """Return the device of an array, as its library names it; None if the library has no devices."""
+    if isinstance(array, np.ndarray):
+        return "cpu"
+    try:
+        return array_api_compat.device(array)
+    except AttributeError:
+        return None

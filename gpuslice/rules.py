@@ -8,7 +8,7 @@ Error messages name the argument; the caller adds the operator and its version.
 from collections import abc
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import NamedTuple, overload
 
 _SHOWN = 8
@@ -204,8 +204,17 @@ def listed_sizes(dim: int, split: abc.Sequence[int], outputs: int | None = None)
     if total != dim:
         raise ValueError(
             f"split must add up to the length of the axis, {dim}; got {show_int(total)} from {show('split', split)}"
+            f"{_hint_of_positions(dim, split)}"
         )
     return split
+
+
+def _hint_of_positions(dim: int, split: abc.Sequence[int]) -> str:
+    """Return what sizes that do not add up would be if they were positions, as in numpy.split; "" if they cannot be."""
+    sizes = [end - start for start, end in pairwise((0, *split, dim))]
+    if not split or min(sizes) < 1:
+        return ""
+    return f"; as positions, which numpy.split takes, they are {show('split', sizes)}"
 
 
 def equal_sizes(dim: int, outputs: int) -> EqualSizes:

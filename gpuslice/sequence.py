@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import abc
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar, overload
@@ -61,17 +62,30 @@ class Sequence(abc.Sequence[ArrayT_co]):
     def __init__(self, items: abc.Iterable[ArrayT_co] = (), dtype: str | None = None) -> None:
         if is_array(items) or isinstance(items, _NOT_ITEMS) or not isinstance(items, abc.Iterable):
             raise TypeError(f"items must be a list or tuple of arrays; got {describe(items)}")
+        _register_with_jax()
         self._items = _arrays(items, "items")
         self._dtype = _one_dtype(self._items, None if dtype is None else known_dtype(dtype), "items")
 
     @classmethod
     def of_items(cls, items: abc.Iterable[Item], dtype: str) -> Sequence[Any]:
         """Return a sequence of items, views included, that are known to have ``dtype``."""
+        _register_with_jax()
         sequence = cls.__new__(cls)
         # In a graph the items are views. The parts of a split are made when they are read.
         sequence._items = items if isinstance(items, Consecutive) else tuple(items)  # type: ignore
         sequence._dtype = dtype
         return sequence
+
+    @classmethod
+    def of_leaves(cls, dtype: str, leaves: abc.Iterable[Any]) -> Sequence[Any]:
+        """Return a sequence of what JAX puts in place of the items: arrays, perhaps of another dtype, or no arrays.
+
+        ``dtype`` is that of the sequence if the leaves do not have one that sequences can hold.
+        """
+        items = tuple(leaves)
+        names = {_name_of(getattr(item, "dtype", None)) for item in items}
+        name = names.pop() if len(names) == 1 else None
+        return cls.of_items(items, name if name in T16 else dtype)
 
     @property
     def dtype(self) -> str:
@@ -131,6 +145,23 @@ class Sequence(abc.Sequence[ArrayT_co]):
         return html_table(title, ("item", "shape"), rows, len(self) - len(rows))
 
 
+def _register_with_jax() -> None:
+    """Make sequences known to JAX's transformations as containers of arrays, once JAX is imported."""
+    global _is_registered
+    # Not an import: that would take seconds. While JAX is being imported, this module may lack the function.
+    tree_util = None if _is_registered else sys.modules.get("jax.tree_util")
+    if tree_util is not None and hasattr(tree_util, "register_pytree_node"):
+        _is_registered = True
+        tree_util.register_pytree_node(Sequence, _leaves_of, Sequence.of_leaves)
+
+
+_is_registered = False
+
+
+def _leaves_of(sequence: Sequence[Any]) -> tuple[tuple[Any, ...], str]:
+    return tuple(sequence), sequence.dtype
+
+
 def items_of(sequence: Sequence[Any]) -> abc.Sequence[Item]:
     """Return the items of a sequence as they are kept, without a copy of their list."""
     return sequence._items
@@ -176,8 +207,9 @@ def known_dtype(dtype: DType) -> str:
 def _name_of(dtype: DType) -> str | None:
     """Return the ONNX name of a dtype of any library; None if it is something else."""
     try:
-        if isinstance(dtype, type) and issubclass(dtype, np.generic):
-            return dtype_name(np.dtype(dtype))
+        if isinstance(dtype, type):  # a scalar type of NumPy, or of JAX, which has a dtype
+            inner = np.dtype(dtype) if issubclass(dtype, np.generic) else getattr(dtype, "dtype", None)
+            return dtype_name(inner) if isinstance(inner, np.dtype) else None
         # The name of another library's dtype is in its text. That of a collection can be long, or have no end.
         return None if isinstance(dtype, abc.Iterable) else dtype_name(dtype)
     except TypeError:

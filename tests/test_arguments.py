@@ -125,6 +125,7 @@ HUGE_MESSAGES = [
     (lambda: gs.slice(X, [0], [1], [HUGE]), ValueError, r"axes must be in \[-3, 2\] for rank 3; got an int of 16610 bits in axes=\[an int of"),
     (lambda: gs.slice(X, [HUGE] * 4, [1] * 4), ValueError, r"starts must have at most 3 values for rank 3 if axes are omitted; got starts=\[an int of"),
     (lambda: gs.slice(X, [0], [HUGE, 1]), ValueError, r"ends must have as many values as starts, 1; got ends=\[an int of 16610 bits, 1\]"),
+    (lambda: gs.split(X, 2), TypeError, "split must be a sequence of sizes; got int 2: num_outputs=2 makes equal parts$"),
     (lambda: gs.split(X, [HUGE]), ValueError, "split must add up to the length of the axis, 2; got an int of 16610 bits"),
     (lambda: gs.split(X, num_outputs=HUGE), ValueError, "num_outputs must be at least 1 and at most 2147483647; got an int of"),
     (lambda: gs.split(X, [2], axis=-HUGE), ValueError, "axis must be in .*; got an int of"),

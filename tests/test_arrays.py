@@ -1,6 +1,7 @@
 """Which arrays are accepted: every kind of NumPy array, and nothing that is not an array."""
 
 import re
+import types
 
 import numpy as np
 import pytest
@@ -130,6 +131,13 @@ class Foreign:
         return self.namespace
 
 
+class Convertible:
+    """What NumPy makes an array of, such as a file of zarr or h5py, or a column of pandas."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise AssertionError("it was read")
+
+
 BAD_DATA = {
     "list": ([1, 2], "data must be an array; got list"),
     "float": (3.5, "data must be an array; got float 3.5"),
@@ -138,9 +146,10 @@ BAD_DATA = {
     "long text": ("text" * 99, "data must be an array; got str"),
     "class": (np.float32, "data must be an array; got the class float32"),
     "class of arrays": (np.ndarray, "data must be an array; got the class ndarray"),
-    "long name": (type("A" * 999, (), {})(), f"data must be an array; got {'A' * 57}..."),
+    "long name": (type("A" * 999, (), {})(), f"data must be an array; got test_arrays.{'A' * 57}..."),
     "module": (np, "data must be an array; got module"),
-    "every attribute": (Wordy(), "data must be an array; got Wordy"),
+    "every attribute": (Wordy(), "data must be an array; got test_arrays.Wordy"),
+    "convertible": (Convertible(), "data must be an array; got test_arrays.Convertible; np.asarray(...) gives an array"),
     "no namespace": (Foreign(3), "data must be an array; got Foreign, which has no namespace"),
     "NumPy's namespace": (Foreign(np), "data must be an array; got Foreign, which only says that it is numpy's"),
     "masked": (np.ma.masked_array([1, 2], [True, False]), "data must not be a masked array, since its mask would be lost; got MaskedArray"),
@@ -152,3 +161,63 @@ def test_what_is_not_an_array_is_refused(kind):
     data, message = BAD_DATA[kind]
     with pytest.raises(TypeError, match=f"^{newest('Slice')}: {re.escape(message)}$"):
         gs.slice(data, [0], [1])
+
+
+def test_the_package_of_what_is_no_array_is_named():
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    with pytest.raises(
+        TypeError, match=r"data must be an array; got zarr\.Array; np\.asarray\(\.\.\.\) gives an array$"
+    ):
+        gs.slice(zarr.array(np.arange(3)), [0], [1])
+
+
+class Functional:
+    """An array of a library that has no assignment and no devices, and only what the standard has otherwise."""
+
+    def __init__(self, array):
+        self._array = array
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+
+    def __array_namespace__(self, api_version=None):
+        return FUNCTIONAL
+
+    def __getitem__(self, index):
+        return Functional(self._array[index])
+
+
+FUNCTIONAL = types.ModuleType("functional")
+FUNCTIONAL.empty = lambda shape, *, dtype=None: Functional(np.empty(shape, dtype))
+FUNCTIONAL.asarray = lambda value, *, dtype=None, copy=None: Functional(
+    np.array(value._array if isinstance(value, Functional) else value, dtype, copy=copy)
+)
+FUNCTIONAL.concat = lambda arrays, *, axis: Functional(np.concatenate([array._array for array in arrays], axis))
+FUNCTIONAL.expand_dims = lambda array, *, axis: Functional(np.expand_dims(array._array, axis))
+FUNCTIONAL.int32, FUNCTIONAL.int64 = np.int32, np.int64
+
+
+def test_a_library_without_assignment_and_devices():
+    x = Functional(X)
+    for result, expected in (
+        (gs.slice(x, [-1], [-99], [1], [-2]), X[:, ::-2]),
+        (gs.split(x, [1, 2], axis=1)[1], X[:, 1:]),
+        (gs.split(x, num_outputs=3, axis=1, one_block=True)[0], X[:, :1]),
+        (gs.contiguous([x])[0], X),
+        (gs.split_to_sequence(x, axis=2, keepdims=0)[3], X[..., 3]),
+        (gs.concat_from_sequence([x, x], axis=-1, new_axis=1), np.stack([X, X], -1)),
+        (gs.sequence_length([x] * 3), np.asarray(3)),
+    ):
+        assert type(result) is Functional
+        assert not np.shares_memory(result._array, X)
+        assert_same(np.ascontiguousarray(result._array).reshape(expected.shape), np.array(expected, order="C"))
+    with pytest.raises(TypeError, match="out cannot be written: gpuslice makes new arrays of functional"):
+        gs.slice(x, [0], [9], out=x)
+
+
+def test_a_length_that_is_not_known_is_refused():
+    x = Functional(X)
+    x.shape = (2, None, 4)
+    message = r"data must have a known length along axis 1; got shape \(2, None, 4\): give it a known shape$"
+    with pytest.raises(ValueError, match=message):
+        gs.slice(x, [0], [1])
+    with pytest.raises(ValueError, match="input must have a known length along axis 1"):
+        gs.split(x, num_outputs=2)

@@ -57,9 +57,17 @@ def test_arrows_point_down(module):
             assert alone is None or f"{imported}.".startswith(f"{alone}."), f"{module} imports {imported}"
 
 
-def test_one_file_imports_cupy():
-    importers = {module for module, path in MODULES.items() for name in imports(path) if name.split(".")[0] == "cupy"}
-    assert importers == {"gpuslice.engine.cuda", "gpuslice.engine.cuda_kernels"}
+IMPORTERS = {
+    "cupy": {"gpuslice.engine.cuda", "gpuslice.engine.cuda_kernels"},
+    "jax": {"gpuslice.engine.jax_arrays", "gpuslice.libraries"},
+    "dask": set(),
+}
+
+
+@pytest.mark.parametrize("library", IMPORTERS)
+def test_few_files_import_an_array_library(library):
+    importers = {module for module, path in MODULES.items() for name in imports(path) if name.split(".")[0] == library}
+    assert importers == IMPORTERS[library]
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))

@@ -6,7 +6,7 @@ from gpuslice.engine.generic import gives_views, indexed
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.kernel_executor import BLOCK_ABOVE
 from gpuslice.engine.memory import check_parts_fit
-from gpuslice.engine.prepared import EXECUTORS, Prepared, prepared_for
+from gpuslice.engine.prepared import EXECUTORS, PREPARERS, Prepared, prepared_for
 from gpuslice.engine.prepared_joins import PreparedJoin, prepared_join
 from gpuslice.engine.trace import Launch, Trace, is_tracing, trace
 from gpuslice.engine.views import View
@@ -15,6 +15,7 @@ from gpuslice.engine.warm_up import warm_up
 __all__ = [
     "BLOCK_ABOVE",
     "EXECUTORS",
+    "PREPARERS",
     "Consecutive",
     "Joined",
     "Launch",

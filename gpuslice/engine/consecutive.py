@@ -35,6 +35,10 @@ class Consecutive(abc.Sequence[View]):
         self._step = (1,) * len(shape)
         self._outer, self._inner = shape[:axis], shape[axis + 1 :]
 
+    def of(self, view: View) -> "Consecutive":
+        """Return the same parts of another view."""
+        return Consecutive(view, self._axis, self._sizes, keep_axis=self._keep_axis)
+
     def __len__(self) -> int:
         return len(self._sizes)
 

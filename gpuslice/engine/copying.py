@@ -9,8 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from gpuslice.dtypes import itemsize
-from gpuslice.engine import generic
+from gpuslice.engine import functional, generic
 from gpuslice.engine.choice import are_small, small_numpy_arrays, small_numpy_parts
+from gpuslice.engine.consecutive import Consecutive
 from gpuslice.engine.fields import field_by_field
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.kernel_executor import BLOCK_ALIGNMENT
@@ -28,6 +29,13 @@ class Executor(Protocol):
         """Copy each source view to its target view, which has the same shape."""
 
 
+class Maker(Protocol):
+    """What makes new arrays for a library whose arrays cannot be written."""
+
+    def dense(self, values: abc.Sequence[Lazy], /) -> list[Array]:
+        """Return a new array with the items of each value, which shares no memory with it."""
+
+
 def dense(values: abc.Sequence[Lazy]) -> list[Array]:
     """Return a fresh C-contiguous copy of each value, in its library, dtype and device.
 
@@ -43,15 +51,16 @@ def dense(values: abc.Sequence[Lazy]) -> list[Array]:
         arrays = small_numpy_arrays(values)
         if arrays is not None:
             return _numpy_copies(arrays)
+        maker = _one_maker(values)
+        if maker is not None:
+            return maker.dense(values)
         values = list(values)  # some make their items anew each time they are read
         # Not asarray(copy=True): it keeps Fortran order.
         targets = [_allocate(value) if value.library.mutable else None for value in values]
     except MemoryError as error:
         raise_too_large(values, error)
     _execute(values, targets)
-    if all(target is not None for target in targets):
-        return targets
-    return [generic.indexed(value) if target is None else target for value, target in zip(values, targets, strict=True)]
+    return targets if all(target is not None for target in targets) else _with_made(values, targets)
 
 
 def dense_in_one_block(views: abc.Sequence[Lazy]) -> list[Array]:
@@ -109,9 +118,43 @@ def _execute(values: abc.Sequence[Lazy], targets: abc.Sequence[Array | None], *,
             record_launch(Launch("numpy", "concatenate", None, None, target.nbytes, target.nbytes, (target.shape,)))
 
 
+def _one_maker(values: abc.Sequence[Lazy]) -> Maker | None:
+    """Return what makes the results of all values, if they are of one library whose arrays cannot be written."""
+    libraries = {value.library for value in ([values.view] if isinstance(values, Consecutive) else values)}
+    library = libraries.pop() if len(libraries) == 1 else None
+    return None if library is None or library.mutable else _maker(library.executor)
+
+
+def _with_made(values: abc.Sequence[Lazy], targets: abc.Sequence[Array | None]) -> list[Array]:
+    """Return the targets, and in place of None new arrays, made by the executors of the values' libraries."""
+    results = list(targets)
+    places: dict[str, list[int]] = {}
+    for i, (value, target) in enumerate(zip(values, targets, strict=True)):
+        if target is None:
+            places.setdefault(value.library.executor, []).append(i)
+    for name, members in places.items():
+        for i, made in zip(members, _maker(name).dense([values[i] for i in members]), strict=True):
+            results[i] = made
+    return results
+
+
+@cache
+def _maker(name: str) -> Maker:
+    """Return an executor for arrays that cannot be written, by its name in the table of libraries."""
+    if name == "jax":
+        from gpuslice.engine import jax_arrays
+
+        return jax_arrays
+    if name == "dask":
+        from gpuslice.engine import dask_arrays
+
+        return dask_arrays
+    return functional
+
+
 @cache
 def _executor(name: str) -> Executor:
-    """Return an executor by its name in the table of libraries; CUDA's is imported when it is first needed."""
+    """Return an executor that writes arrays, by its name in the table of libraries, imported when it is needed."""
     if name == "host":
         from gpuslice.engine.host import HOST_EXECUTOR
 

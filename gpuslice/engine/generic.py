@@ -6,7 +6,7 @@ from math import prod
 from gpuslice.dtypes import itemsize
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.trace import Launch, is_tracing, record_launch
-from gpuslice.engine.views import View, index_of
+from gpuslice.engine.views import View, ascending, index_of
 from gpuslice.libraries import Array
 from gpuslice.rules import Region
 
@@ -37,7 +37,7 @@ def indexed(value: Lazy) -> Array:
         return value.xp.concat([indexed(part) for part in value.parts], axis=value.axis)
     region = value.region
     if not value.library.negative_steps and (reversed_axes := _reversed_axes(region)):
-        return value.xp.flip(value.array[index_of(_ascending(region))], axis=reversed_axes)
+        return value.xp.flip(value.array[index_of(ascending(region))], axis=reversed_axes)
     return value.array[index_of(region)]
 
 
@@ -49,9 +49,3 @@ def gives_views(view: Lazy) -> bool:
 
 def _reversed_axes(region: Region) -> tuple[int, ...]:
     return tuple(axis for axis, step in enumerate(region.step) if step < 0)
-
-
-def _ascending(region: Region) -> Region:
-    """Return the region of the same items with every step positive."""
-    first = (f + s * (n - 1) if s < 0 else f for f, s, n in zip(*region, strict=True))
-    return Region(tuple(first), tuple(map(abs, region.step)), region.shape)

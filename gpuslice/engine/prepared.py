@@ -1,7 +1,7 @@
 """Copies that are prepared once, for all arrays of one library, shape, strides and dtype. A call is then a look-up."""
 
 from collections import abc
-from typing import TypeAlias
+from typing import Protocol
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from gpuslice.rules import Region
 
 # Which executor copies arrays of exactly this type. CUDA's enters itself when it is first needed.
 EXECUTORS: dict[type, KernelExecutor] = {np.ndarray: HOST_EXECUTOR}
+
+# What prepares regions of arrays of exactly this type, if none of those executors does. It enters itself, too.
+PREPARERS: "dict[type, abc.Callable[[DType, tuple[Region, ...]], Prepared]]" = {}
 
 _MOST_REGIONS = 1200
 # Arrays of one kind differ in how they lie in a vector. Most have one or two such alignments.
@@ -124,18 +127,32 @@ class ByKernels:
         return plan
 
 
-Prepared: TypeAlias = ByNumPy | ByKernels
+class Prepared(Protocol):
+    """Regions, and what copies them from any array of one kind. `ByNumPy` says what the methods do."""
+
+    @property
+    def shapes(self) -> abc.Sequence[tuple[int, ...]]:
+        """The shapes of the outputs that may be written; none are if there are not as many as regions."""
+
+    def fresh(self, array: Array, *, one_block: bool = False) -> list[Array]: ...
+    def fresh_one(self, array: Array) -> Array: ...
+    def into_one(self, array: Array, target: Array) -> None: ...
+    def into(self, array: Array, targets: abc.Sequence[Array]) -> None: ...
 
 
 def prepared_for(array: Array, values: abc.Sequence[Lazy]) -> Prepared | None:
     """Return how values that are regions of one array are copied; None if they are others, many or unusual."""
-    executor = EXECUTORS.get(type(array))
-    if executor is None or not 0 < len(values) <= _MOST_REGIONS or not executor.runs_on(array):
+    executor, prepare = EXECUTORS.get(type(array)), PREPARERS.get(type(array))
+    if not 0 < len(values) <= _MOST_REGIONS:
+        return None
+    if prepare is None and (executor is None or not executor.runs_on(array)):
         return None
     for value in values:
         if type(value) is not View or value.array is not array:
             return None
     regions = tuple([value.region for value in values])  # type: ignore[union-attr]
+    if executor is None:
+        return prepare(array.dtype, regions) if prepare else None
     return _prepare(executor, values[0].library.address, array.strides, array.dtype, regions)
 
 

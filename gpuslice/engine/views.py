@@ -6,7 +6,7 @@ from types import EllipsisType, ModuleType
 import numpy as np
 
 from gpuslice.dtypes import DType
-from gpuslice.libraries import NUMPY, Array, Library, device_of, library_of, plain_array
+from gpuslice.libraries import NUMPY, Array, Library, device_of, library_of, plain_array, shape_of
 from gpuslice.rules import Region, compose, whole
 
 
@@ -40,7 +40,7 @@ class View:
             return cls(array, whole(array.shape), NUMPY)
         library = library_of(array, argument)
         array = plain_array(array)
-        return cls(array, whole(tuple(array.shape)), library)
+        return cls(array, whole(shape_of(array, library, argument)), library)
 
     @property
     def is_whole(self) -> bool:
@@ -91,6 +91,12 @@ class View:
     def pairs(self, target: Array) -> abc.Iterable[tuple["View", "View"]]:
         """Return the (source, target) pairs to copy, so that ``target`` holds this view."""
         return ((self, View(target, whole(self.region.shape), self.library)),)
+
+
+def ascending(region: Region) -> Region:
+    """Return the region of the same items with every step positive."""
+    first = (f + s * (n - 1) if s < 0 else f for f, s, n in zip(*region, strict=True))
+    return Region(tuple(first), tuple(map(abs, region.step)), region.shape)
 
 
 def index_of(region: Region) -> tuple[slice | EllipsisType, ...]:

@@ -61,7 +61,7 @@ def sequence_length(input_sequence: SequenceLike[Any], /) -> list[Array]:
     if not len(sequence):
         return [np.asarray(0, dtype=np.int64)]
     view = as_lazy(sequence[0], "item")
-    return [view.xp.asarray(len(sequence), dtype=view.xp.int64, device=view.device)]
+    return [view.library.count(len(sequence), view.array)]
 
 
 def split_to_sequence(

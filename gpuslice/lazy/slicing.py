@@ -5,7 +5,7 @@ from collections import abc
 from gpuslice import rules
 from gpuslice.arguments import Ints, integer, integers
 from gpuslice.engine import Consecutive, Joined, Lazy, View, check_parts_fit, dense, indexed
-from gpuslice.libraries import Array
+from gpuslice.libraries import Array, check_readable, library_of, shape_of
 from gpuslice.sequence import Item
 
 # No library has arrays with more axes: NumPy's limit is 64. The rules compare with the rank.
@@ -87,6 +87,9 @@ def split_18(
     if (split is None) == (num_outputs is None):
         given = "neither" if split is None else "both"
         raise ValueError(f"exactly one of split and num_outputs must be given; got {given}")
+    if type(split) is int:  # numpy.split and torch.split take one, and differ in what it means
+        number = rules.show_int(split)
+        raise TypeError(f"split must be a sequence of sizes; got int {number}: num_outputs={number} makes equal parts")
     listed = None if split is None else integers(split, "split")
     count = None if num_outputs is None else integer(num_outputs, "num_outputs")
     tensor, axis, dim = axis_of(input, axis)
@@ -140,9 +143,12 @@ def _part(tensor: Lazy, region: rules.Region) -> Lazy:
 
 def _whole_numbers(sizes: Item) -> list[int]:
     array = as_array(sizes)
-    if len(array.shape) != 1:
-        raise ValueError(f"split must be 1-D; got shape {tuple(array.shape)}")
-    values = [float(array[i]) for i in range(array.shape[0])]
+    library = library_of(array, "split")
+    shape = shape_of(array, library, "split")
+    if len(shape) != 1:
+        raise ValueError(f"split must be 1-D; got shape {shape}")
+    check_readable(array, library, "split")
+    values = [float(array[i]) for i in range(shape[0])]
     for value in values:
         if not value.is_integer():  # infinities and NaN are not either
             raise ValueError(f"split must hold whole numbers; got {value}")

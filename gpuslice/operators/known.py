@@ -12,6 +12,7 @@ from gpuslice.caches import BoundedCache
 from gpuslice.engine import (
     BLOCK_ABOVE,
     EXECUTORS,
+    PREPARERS,
     Joined,
     Lazy,
     Prepared,
@@ -44,7 +45,7 @@ class KnownCalls:
         try:
             if out is None:
                 return prepared.fresh_one(array)
-            if is_usual(array, out, prepared.shapes[0]):
+            if prepared.shapes and is_usual(array, out, prepared.shapes[0]):
                 prepared.into_one(array, out)
                 return out
         except MemoryError:  # the call in full says what was wanted
@@ -135,7 +136,8 @@ def key_of(array: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Key | N
     """
     kind = type(starts)
     library = type(array)
-    if library not in EXECUTORS or not (kind is list or kind is tuple) or type(ends) is not kind or is_tracing():
+    known = library in EXECUTORS or library in PREPARERS
+    if not known or not (kind is list or kind is tuple) or type(ends) is not kind or is_tracing():
         return None
     values, axis_count = starts + ends, -1
     if axes is not None:
@@ -151,7 +153,7 @@ def key_of(array: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Key | N
         if type(value) is not int:
             return None
     lengths = len(starts), len(ends), axis_count, steps is None
-    return library, array.shape, array.strides, array.dtype, tuple(values), lengths
+    return library, array.shape, getattr(array, "strides", None), array.dtype, tuple(values), lengths
 
 
 def key_of_split(array: Any, split: Any, axis: Any, number: Any) -> Key | None:
@@ -163,7 +165,8 @@ def key_of_split(array: Any, split: Any, axis: Any, number: Any) -> Key | None:
         Another argument of the call.
     """
     library = type(array)
-    if library not in EXECUTORS or type(axis) is not int or is_tracing():
+    known = library in EXECUTORS or library in PREPARERS
+    if not known or type(axis) is not int or is_tracing():
         return None
     if type(split) is list or type(split) is tuple:
         split = tuple(split)
@@ -174,7 +177,7 @@ def key_of_split(array: Any, split: Any, axis: Any, number: Any) -> Key | None:
         return None
     if number is not None and type(number) is not int:
         return None
-    return library, array.shape, array.strides, array.dtype, split, axis, number
+    return library, array.shape, getattr(array, "strides", None), array.dtype, split, axis, number
 
 
 def is_usual(array: Array, out: Any, shape: tuple[int, ...]) -> bool:
