@@ -6,7 +6,6 @@ import shutil
 import sys
 from pathlib import Path
 
-import array_api_compat
 import numpy as np
 import pytest
 from libraries import to_numpy
@@ -14,6 +13,7 @@ from libraries import to_numpy
 import gpuslice as gs
 from gpuslice.engine import host_library
 from gpuslice.engine.plan import kernel_sources
+from gpuslice.libraries import device_of
 
 PACKAGE = Path(gs.__file__).parent
 # Every module of gpuslice and its file.
@@ -31,7 +31,7 @@ def assert_same(actual, expected, like=None):
     """Compare dtype, shape and every bit with a NumPy array; and library and device with ``like``, by default it too."""
     like = expected if like is None else like
     assert type(actual) is type(like)
-    assert array_api_compat.device(actual) == array_api_compat.device(like)
+    assert device_of(actual) == device_of(like)
     assert actual.dtype == like.dtype
     given = to_numpy(actual)
     assert given.shape == expected.shape

@@ -24,6 +24,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = {str(path.relative_to(ROOT)): path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]}
 ON_A_GPU = {"docs/gpu.md"}
 WITH_KERNELS = {"docs/copies.md"}
+NEEDS = {"docs/jax.md": ["jax"], "docs/dask.md": ["dask.array", "zarr"]}
 # The text below a command is what it prints; other languages are not run.
 FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)^```$", re.MULTILINE)
 LANGUAGES = {"python", "sh", "text", "diff"}
@@ -88,6 +89,8 @@ def has_kernels():
 def test_examples_run(page, tmp_path, monkeypatch):
     if page in WITH_KERNELS and not has_kernels():
         pytest.skip("the host kernels are not built")
+    for package in NEEDS.get(page, ()):
+        pytest.importorskip(package, reason=f"{package.partition('.')[0]} is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     (tmp_path / "examples").symlink_to(ROOT / "examples")
@@ -141,6 +144,8 @@ def test_the_readme_says_what_its_lines_give():
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_docstring_examples(module):
+    if module == "gpuslice.engine.jax_arrays":
+        pytest.importorskip("jax", reason="jax is not installed")
     if module not in ("gpuslice.__main__", "gpuslice.engine.cuda", "gpuslice.engine.cuda_kernels"):
         assert doctest.testmod(importlib.import_module(module)).failed == 0
 
