@@ -55,6 +55,39 @@ def lowest(session):
     session.run("pytest", "--deselect", "tests/test_official.py::test_no_test_is_missed", *session.posargs)
 
 
+# What is tested on every array library; the other tests are NumPy's, CuPy's or of no library.
+BY_LIBRARY = ["pytest", "tests/test_libraries.py", "tests/test_cases.py"]
+
+
+@nox.session
+def strict(session):
+    """Run the tests of array-api-strict by three versions of the standard, without anything that is optional in it."""
+    session.install("-e", ".[test]")
+    flags = {"BOOLEAN_INDEXING": "False", "DATA_DEPENDENT_SHAPES": "False", "ENABLED_EXTENSIONS": ""}
+    for version in ("2023.12", "2024.12", "2025.12"):
+        environment = {f"ARRAY_API_STRICT_{name}": value for name, value in flags.items()}
+        environment["ARRAY_API_STRICT_API_VERSION"] = version
+        session.run("pytest", "-k", "array_api_strict", *session.posargs, env=environment)
+
+
+@nox.session(name="jax")
+def jax_arrays(session):
+    """Run the tests of JAX, first with integers and floats of 32 bits, as it has by default, then with 64."""
+    session.install("-e", ".[test]", "jax[cpu]>=0.10")
+    tests = [*BY_LIBRARY, "tests/test_jax.py", "tests/test_readme.py", "-k", "jax", *session.posargs]
+    for wide in ("0", "1"):
+        session.run(*tests, env={"JAX_ENABLE_X64": wide, "JAX_PLATFORMS": "cpu"})
+
+
+@nox.session
+def dask(session):
+    """Run the tests of Dask, on a cluster of processes too, and of libraries with a few users: sparse, mlx, ndonnx."""
+    session.install("-e", ".[test]", "dask[array,distributed]>=2026.1", "sparse", "mlx[cpu]", "ndonnx", "zarr")
+    names = "dask or sparse or mlx or ndonnx or zarr"
+    tests = [*BY_LIBRARY, "tests/test_dask.py", "tests/test_readme.py", "-k", names]
+    session.run(*tests, *session.posargs, env={"GPUSLICE_SLOW_TESTS": "1"})
+
+
 @nox.session
 def models(session):
     """Run real models that hold these operators on onnx.reference with ours; fetches two packages for their models."""
