@@ -21,7 +21,7 @@ from gpuslice.libraries import NUMPY, Array, Shape
 from gpuslice.rules import Region
 
 # From this size on the host kernels are faster, with all that it takes to give their results to JAX.
-_LEAST_BYTES = 1 << 24
+_LEAST_BYTES = 1 << 25
 # JAX takes memory of NumPy's that is aligned so, without a copy.
 _ALIGNMENT = 64
 # JAX makes 32-bit arrays of NumPy's if jax_enable_x64 is off, and counts in 32 bits.
