@@ -1,6 +1,6 @@
 // CUDA entry points, one template per kind of kernel, for NVRTC (C++17, sm_75 and newer).
 //
-// One thread's job: see cuda_walk.cuh (rows, planes, interleaved, rearranged), cuda_tiles.cuh (tiles) and
+// One thread's job: see cuda_walk.cuh (rows, planes, interleaved, rearranged, pixel_rows), cuda_tiles.cuh (tiles) and
 // cuda_pixel_tiles.cuh (pixel_tiles).
 // Limits: kernels of the list in shared.h only. Index is unsigned for launches whose views span less than 2 GiB, else
 // unsigned long long. Capacity is the number of parts that the tables hold.
@@ -13,6 +13,7 @@
 
 #include "cuda_tiles.cuh"
 #include "cuda_walk.cuh"
+#include "pixel_rows.cuh"
 #include "pixel_tiles.cuh"
 #include "pixels.cuh"
 #include "rows.cuh"
@@ -56,6 +57,11 @@ __global__ void __launch_bounds__(kThreads, kBlocks) rearranged(const __grid_con
   constexpr int kChannels = kBackward ? -Channels : Channels;
   walk(Rearranged<Index, Width, kChannels, kBackward, !kBackward>{}, p.header,
        tile_of(p.header, p, static_cast<Index>(blockIdx.x)));
+}
+
+template <class Index, int Capacity, int Width, int Step>
+__global__ void __launch_bounds__(kThreads, kBlocks) pixel_rows(const __grid_constant__ Parameters<Index, Capacity> p) {
+  walk(PixelRows<Index, Width, Step>{}, p.header, tile_of(p.header, p, static_cast<Index>(blockIdx.x)));
 }
 
 template <class Index, int Capacity, int Width, int>

@@ -27,7 +27,8 @@ constexpr int kLoadedMore = 2;
 // have more registers.
 template <class Body>
 constexpr GPUSLICE_INLINE int batch() {
-  if (Body::kStride == 0 && Body::kItems > 8) return kBatchVectors / 2;  // gathered from bytes
+  // Gathered from bytes.
+  if (Body::kStride == 0 && Body::kItems > 8 && Body::kWritten == 1) return kBatchVectors / 2;
   return kBatchVectors / Body::kWritten;
 }
 
@@ -189,7 +190,7 @@ GPUSLICE_INLINE void gather_batch(const Body& body, const char* source, Stride s
   typename Body::Registers registers[batch<Body>()];
 #pragma unroll
   for (int i = 0; i < batch<Body>(); ++i)
-    registers[i] = {{gather<Body::kWidth>(source + static_cast<Stride>(i * kStep) * stride, stride)}};
+    registers[i] = Body::gathered(source + static_cast<Stride>(i * kStep) * stride, stride);
 #pragma unroll
   for (int i = 0; i < batch<Body>(); ++i) store(body, target + i * kStep * Body::kWidth, registers[i]);
 }
@@ -203,7 +204,7 @@ GPUSLICE_INLINE void load_each(const Body& body, const char* source, const Place
 #pragma unroll
     for (int i = 0; i < Count; ++i) {
       registers[i] = {};
-      if (wanted >> i & 1) registers[i] = {{gather<Body::kWidth>(source + place[i].source, stride)}};
+      if (wanted >> i & 1) registers[i] = Body::gathered(source + place[i].source, stride);
     }
   } else {
     constexpr int kVectors = Body::kRead + Body::kSources, kGroup = together(Count, kVectors, Most);

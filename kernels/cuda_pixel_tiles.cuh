@@ -16,17 +16,17 @@ namespace gpuslice {
 inline namespace GPUSLICE_SET {
 
 constexpr bool kPixelTilesAtLines = false;
-constexpr unsigned kPixelRow = kPixelUnitBytes;  // bytes from row to row of a tile in shared memory
-constexpr unsigned kPixelRows = kLineBytes;      // of a tile; behind them is a row that is not used
-constexpr unsigned kPixelTileMemory = (kPixelRows + 1) * kPixelRow;
-static_assert(kPixelRow >= kMostChannels * kVectorBytes && kCudaPixelRunBytes < 2 * 2 * kLineBytes);
+constexpr unsigned kTileRowBytes = kPixelUnitBytes;  // bytes from row to row of a tile in shared memory
+constexpr unsigned kTileRows = kLineBytes;           // of a tile; behind them is a row that is not used
+constexpr unsigned kPixelTileMemory = (kTileRows + 1) * kTileRowBytes;
+static_assert(kTileRowBytes >= kMostChannels * kVectorBytes && kCudaPixelRunBytes < 2 * 2 * kLineBytes);
 
 // Where a byte of a row is. Four neighbouring vectors of the target come from rows that are rotated by 0, 24, 48 and 72
 // words, and a warp reads 8 times 3 neighbouring words for each: they are in different banks, as far as the vectors
 // begin where pixels do.
 GPUSLICE_INLINE unsigned pixel_place(unsigned pixel, unsigned row, unsigned byte) {
-  const unsigned at = byte + row * pixel / kVectorBytes % 4 * (kPixelRow / 4);
-  return row * kPixelRow + (at < kPixelRow ? at : at - kPixelRow);
+  const unsigned at = byte + row * pixel / kVectorBytes % 4 * (kTileRowBytes / 4);
+  return row * kTileRowBytes + (at < kTileRowBytes ? at : at - kTileRowBytes);
 }
 
 // Load the rows of a tile into shared memory.
@@ -59,7 +59,7 @@ GPUSLICE_INLINE void load_pixels(const PixelTile<Index>& tile, const Span<Index>
 #pragma unroll
     for (unsigned k = 0; k < kTogether; ++k) {
       const unsigned i = at + k * kThreads, row = i / reads, byte = (i - row * reads) * kVectorBytes;
-      char* staged = memory + pixel_place(pixel, row < kPixelRows ? row : kPixelRows, byte);
+      char* staged = memory + pixel_place(pixel, row < kTileRows ? row : kTileRows, byte);
       *reinterpret_cast<Vector128*>(staged) = spliced(loaded[k][0], loaded[k][1], offset[k]);
     }
 #pragma unroll 1
@@ -145,7 +145,7 @@ GPUSLICE_INLINE void write_columns(const unsigned (&word)[Words], unsigned offse
 template <int Width, bool Reversed, class Stride>
 GPUSLICE_INLINE void write_triples(TargetRow<Width> row, Stride write_pitch, unsigned unit) {
   constexpr unsigned kPixel = 3 * Width, kColumns = Width < 4 ? 4 / Width : 1, kBeside = 4, kBytes = 12;
-  constexpr unsigned kGroups = kPixelRow / kBytes;            // of columns
+  constexpr unsigned kGroups = kTileRowBytes / kBytes;        // of columns
   constexpr int kRows = Width == 1 ? 6 : Width == 2 ? 4 : 2;  // that a vector's pixels come from
   const int head = static_cast<int>(offset_of(row.target));
   const unsigned slots = (head + row.bytes + kVectorBytes - 1) / kVectorBytes;

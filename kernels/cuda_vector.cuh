@@ -92,6 +92,18 @@ GPUSLICE_INLINE Vector128 gather(const char* source, long long stride) {
       [&](int i) { return *reinterpret_cast<const typename ItemOf<Width>::type*>(source + i * stride); });
 }
 
+// As many pixels of three items as a vector has items, `stride` bytes apart.
+template <int Width>
+GPUSLICE_INLINE void gather_pixels(const char* source, long long stride, Vector128 (&out)[3]) {
+  constexpr int kItems = kVectorBytes / Width;
+#pragma unroll
+  for (int i = 0; i < 3; ++i)
+    out[i] = assembled<Width>([&](int j) {
+      const int item = i * kItems + j;
+      return *reinterpret_cast<const typename ItemOf<Width>::type*>(source + item / 3 * stride + item % 3 * Width);
+    });
+}
+
 // Words made of the bytes of other words, as Map::from() says.
 template <class Map, int In, int Out>
 GPUSLICE_INLINE void permute(const unsigned (&from)[In], unsigned (&to)[Out]) {

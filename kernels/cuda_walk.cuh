@@ -1,4 +1,5 @@
-// How the threads of a CUDA block share the items of a tile, for the kernels whose bodies are Rows, Planes, Rearranged.
+// How the threads of a CUDA block share the items of a tile, for the kernels whose bodies are Rows, PixelRows,
+// Planes and Rearranged.
 //
 // A thread takes a few vectors that lie a block's width apart, so that neighbouring threads touch neighbouring bytes.
 // It loads all of them before it uses the first, see cuda_batch.cuh. If they lie in one run, their place is found once;

@@ -4,6 +4,7 @@
 //   Vector128                      16 bytes in registers
 //   permute<Map>(in, out)          vectors made of the bytes of other vectors; see permute.cuh
 //   copy_item<Width>(target, source)
+//   gather<Width>(source, stride), gather_pixels<Width>(source, stride, out)
 //   TileShape<Width>, move_tile<Width>(...)  what tiles.cuh needs
 //   kPixelTileMemory, kPixelTilesAtLines, move_pixels<Width, Channels>(...)  what pixel_tiles.cuh needs
 // Only the executor's own code loads and stores: a kernel says which vectors to read, and where those that it makes go.

@@ -2,6 +2,7 @@
 
 #include "host.h"
 #include "host_runs.h"
+#include "pixel_rows.cuh"
 #include "pixel_tiles.cuh"
 #include "pixels.cuh"
 #include "rows.cuh"
@@ -22,6 +23,8 @@ auto body_of(const Tables& tables) {
     return Planes<HostIndex, K.width, kChannels, kBackward>(tables.target);
   else if constexpr (K.kind == kInterleaved)
     return Interleaved<HostIndex, K.width, kChannels, kBackward>(tables.source);
+  else if constexpr (K.kind == kPixelRows)
+    return PixelRows<HostIndex, K.width, K.variant>{};
   else
     return Rearranged<HostIndex, K.width, kChannels, kBackward, !kBackward>{};
 }

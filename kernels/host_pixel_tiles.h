@@ -48,7 +48,7 @@ GPUSLICE_INLINE unsigned pixels_in_line(const char* address, unsigned pixel) {
 }
 
 // The tile as its rows need it: of each row of the target, the first pixel and the one after the last, along the run.
-struct PixelRows {
+struct TileRows {
   unsigned pixel;
   unsigned units;
   unsigned pitch;  // of the memory
@@ -59,7 +59,7 @@ struct PixelRows {
   alignas(kVectorBytes) unsigned char from[kVectorBytes];  // which byte of a pixel becomes each byte
 };
 
-GPUSLICE_OUTLINE inline void find_rows(const PixelTile<unsigned long long>& tile, unsigned width, PixelRows& rows) {
+GPUSLICE_OUTLINE inline void find_rows(const PixelTile<unsigned long long>& tile, unsigned width, TileRows& rows) {
   rows.pixel = tile.channels * width;
   rows.pitch = pixel_tile_pitch(width, rows.pixel);
   const long long run_at = tile.run_at, runs = tile.runs, left = tile.units - tile.unit_at;
@@ -78,7 +78,7 @@ GPUSLICE_OUTLINE inline void find_rows(const PixelTile<unsigned long long>& tile
 }
 
 // Copy a pixel byte by byte: the last one of a row of the source.
-GPUSLICE_OUTLINE inline void copy_last_pixel(char* target, const char* source, const PixelRows& rows) {
+GPUSLICE_OUTLINE inline void copy_last_pixel(char* target, const char* source, const TileRows& rows) {
   for (unsigned i = 0; i < rows.pixel; ++i) target[i] = source[rows.from[i]];
 }
 
@@ -107,7 +107,7 @@ GPUSLICE_INLINE void store_first(char* target, Vector128 v) {
 // `Bytes` at a time; Bytes is 0 for larger ones.
 template <int Bytes, bool Reversed>
 GPUSLICE_INLINE void copy_pixels(char* target, const char* source, long long read_pitch, long long count,
-                                 const PixelRows& rows) {
+                                 const TileRows& rows) {
   const unsigned pixel = rows.pixel;
   Vector128 from{};
   if constexpr (Reversed) from = load128(reinterpret_cast<const char*>(rows.from));
@@ -127,7 +127,7 @@ GPUSLICE_INLINE void copy_pixels(char* target, const char* source, long long rea
 
 // Copy the pixels of some rows of the source, from `low` to `high` along the run.
 template <int Bytes, bool Reversed>
-GPUSLICE_OUTLINE void copy_columns(const PixelTile<unsigned long long>& tile, const PixelRows& rows, long long low,
+GPUSLICE_OUTLINE void copy_columns(const PixelTile<unsigned long long>& tile, const TileRows& rows, long long low,
                                    long long high, char* memory) {
   const char* source = tile.source + tile.unit_at * rows.pixel;
   const unsigned long long after = (tile.units - tile.unit_at) * rows.pixel;  // bytes of the row from there on
@@ -145,7 +145,7 @@ GPUSLICE_OUTLINE void copy_columns(const PixelTile<unsigned long long>& tile, co
 
 // Copy pixels of 3 bytes, 4 by 4: expanded to 4 bytes, transposed as words, and put together again. If a side is no
 // whole number of squares, its last squares overlap the ones before.
-GPUSLICE_OUTLINE inline void copy_squares(const PixelTile<unsigned long long>& tile, const PixelRows& rows,
+GPUSLICE_OUTLINE inline void copy_squares(const PixelTile<unsigned long long>& tile, const TileRows& rows,
                                           long long low, long long high, char* memory) {
   constexpr unsigned kSide = 4, kPixel = 3;
   const char* source = tile.source + tile.unit_at * kPixel;
@@ -175,10 +175,10 @@ GPUSLICE_OUTLINE inline void copy_squares(const PixelTile<unsigned long long>& t
   }
 }
 
-using CopyRows = void(const PixelTile<unsigned long long>&, const PixelRows&, long long, long long, char*);
+using CopyRows = void(const PixelTile<unsigned long long>&, const TileRows&, long long, long long, char*);
 
 // Return how the pixels of a tile are copied.
-GPUSLICE_INLINE CopyRows* copy_rows_of(const PixelTile<unsigned long long>& tile, const PixelRows& rows) {
+GPUSLICE_INLINE CopyRows* copy_rows_of(const PixelTile<unsigned long long>& tile, const TileRows& rows) {
   if (rows.pixel == 3 && rows.units >= 4 && rows.high - rows.low >= 4) return copy_squares;
   if (rows.pixel <= 4) return tile.reversed ? copy_columns<4, true> : copy_columns<4, false>;
   if (rows.pixel <= 8) return tile.reversed ? copy_columns<8, true> : copy_columns<8, false>;
@@ -197,7 +197,7 @@ GPUSLICE_INLINE void write_pixels(char* target, const char* source, unsigned byt
 }
 
 GPUSLICE_OUTLINE inline void move_pixel_rows(const PixelTile<unsigned long long>& tile, unsigned width, char* memory) {
-  PixelRows rows;
+  TileRows rows;
   find_rows(tile, width, rows);
   CopyRows* const copy_rows = copy_rows_of(tile, rows);
   const char* next = tile.source + (tile.unit_at + rows.units) * rows.pixel;  // what the next tile reads

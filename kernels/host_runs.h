@@ -23,7 +23,10 @@ class HostWalk final : public Walk {
   static constexpr bool kBackward = Body::kStride < 0;
   static constexpr HostStride kTargetStep = Body::kItems * Body::kWidth;
   // Vectors' worth of items that read a cache line, or if items are gathered, write one.
-  static constexpr int kLine = Body::kRead == 0 || Body::kSources > 1 ? 4 : Body::kRead > 2 ? 1 : 4 / Body::kRead;
+  static constexpr int kLine = Body::kRead == 0     ? (Body::kWritten > 1 ? 1 : 4)
+                               : Body::kSources > 1 ? 4
+                               : Body::kRead > 2    ? 1
+                                                    : 4 / Body::kRead;
   // And those in kAhead bytes.
   static constexpr HostIndex kAtEnd = Body::kRead ? kAhead * Body::kSources / (Body::kRead * kVectorBytes) : 0;
 
@@ -66,7 +69,7 @@ class HostWalk final : public Walk {
           for (; count && offset(to); --count, --left) stage(from, to);
         }
         vectors = count / Body::kItems;
-        if constexpr (!Body::kDense && Body::kRead > 0) {
+        if constexpr (Body::kReadsBetween) {
           // The bytes after the last item of a run are not read, so the last vector may have to go item by item.
           const HostIndex readable = (left - 1) / Body::kItems;
           if (vectors > readable) vectors = readable;

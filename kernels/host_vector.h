@@ -15,6 +15,7 @@
 #endif
 
 #include "config.h"
+#include "permute.cuh"
 
 namespace gpuslice {
 inline namespace GPUSLICE_SET {
@@ -162,11 +163,26 @@ GPUSLICE_INLINE void permute(const Vector128 (&in)[In], Vector128 (&out)[Count])
   if constexpr (Out + 1 < Count) permute<Map, Out + 1>(in, out);
 }
 
+// As many pixels of three items as a vector has items, `stride` bytes apart. Each is read with the item beside it that
+// is nearer to the next pixel.
+template <int Width>
+GPUSLICE_INLINE void gather_pixels(const char* source, long long stride, Vector128 (&out)[3]) {
+  constexpr int kPixels = 4 / Width;  // in a vector, with an item more for each
+  const char* from = stride < 0 ? source - Width : source;
+  Vector128 read[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) read[i] = gather<4 * Width>(from + i * kPixels * stride, stride);
+  if (stride < 0)
+    permute<PackPixels<Width, true>>(read, out);
+  else
+    permute<PackPixels<Width, false>>(read, out);
+}
+
 // Load a vector's worth of items, from `source` on.
 template <class Body>
 GPUSLICE_INLINE typename Body::Registers load(const Body& body, const char* source, long long stride) {
   if constexpr (Body::kRead == 0) {
-    return {{gather<Body::kWidth>(source, stride)}};
+    return Body::gathered(source, stride);
   } else {
     Vector128 read[Body::kRead];
     for (int i = 0; i < Body::kRead; ++i) {

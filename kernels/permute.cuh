@@ -52,6 +52,23 @@ struct Rearrange {
   }
 };
 
+// As many pixels as a vector has items, of Channels items each: every Step-th of the pixels in Step * Channels vectors.
+template <int Width, int Channels, int Step>
+struct TakePixels {
+  static constexpr GPUSLICE_INLINE int from(int byte) {
+    return byte / (Channels * Width) * (Channels * Width) * Step + byte % (Channels * Width);
+  }
+};
+
+// As many pixels of three items as a vector has items: from as many times four items, of which the first or the last
+// does not belong to a pixel.
+template <int Width, bool Last>
+struct PackPixels {
+  static constexpr GPUSLICE_INLINE int from(int byte) {
+    return byte / (3 * Width) * 4 * Width + (Last ? Width : 0) + byte % (3 * Width);
+  }
+};
+
 // One column of Rows rows of pixels that have three channels, and together three words in each row: the pixels one
 // after the other. Reversed reverses the channels of each. Bytes behind the last pixel are any.
 template <int Width, int Rows, int Column, bool Reversed>

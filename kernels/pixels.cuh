@@ -28,6 +28,7 @@ struct Pixels : OneSource<Items> {
   static constexpr int kWritten = Items;
   static constexpr int kStride = Backward ? -kSourceWidth : kSourceWidth;
   static constexpr bool kDense = true;
+  static constexpr bool kReadsBetween = false;
 
   struct Registers {
     Vector128 vector[kWritten];

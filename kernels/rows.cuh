@@ -25,6 +25,7 @@ struct Rows : OneSource<(Step < 0 ? -Step : Step)> {
   static constexpr int kWritten = 1;                     // vectors written at a time
   static constexpr int kStride = Step * Width;           // bytes between the items of a run; 0: the header says
   static constexpr bool kDense = kRead == 1;             // no bytes between the items of a run
+  static constexpr bool kReadsBetween = kRead > 1;       // but bytes up to the next item, where there are any, are read
   static constexpr bool kOneTarget = true;
 
   struct Registers {
@@ -43,6 +44,11 @@ struct Rows : OneSource<(Step < 0 ? -Step : Step)> {
     Registers registers;
     permute<Take<Width, Step>>(read, registers.vector);
     return registers;
+  }
+
+  // The items that lie `stride` bytes apart, for kRead of 0.
+  static GPUSLICE_INLINE Registers gathered(const char* source, long long stride) {
+    return {{gather<Width>(source, stride)}};
   }
 
   // Where vector i of the registers goes, if the first item goes to `target`.

@@ -38,12 +38,16 @@ constexpr int kCudaPixelUnitBytes = 384;
 constexpr int kCudaPixelRunBytes = 192;
 constexpr int kMostChannels = 24;
 
-enum Kind { kRows, kPlanes, kInterleaved, kRearranged, kTiles, kPixelTiles };
+constexpr int kPixelChannels = 3;  // of the pixels of pixel_rows
 
-// `width`: bytes of an item; of kPlanes, kInterleaved, kRearranged and kPixelTiles: of one channel of a pixel.
+enum Kind { kRows, kPlanes, kInterleaved, kRearranged, kTiles, kPixelTiles, kPixelRows };
+
+// `width`: bytes of an item; of kPlanes, kInterleaved, kRearranged, kPixelTiles and kPixelRows: of one channel of a
+// pixel.
 // `variant` of kRows: the step between items, or 0 for any stride. Of kPlanes, kInterleaved and kRearranged: the
 // channels, negative if pixels go backward; 31 and 13: channels of two arrays, so many of the first and of the second.
-// Of kTiles: 0. Of kPixelTiles: the channels, or 0 for any number of them.
+// Of kTiles: 0. Of kPixelTiles: the channels, or 0 for any number of them. Of kPixelRows: the step between pixels of 3
+// channels, or 0 for any stride.
 struct Kernel {
   Kind kind;
   int width;
@@ -84,6 +88,7 @@ constexpr Kernel kKernels[] = {
   {kTiles, 1, 0}, {kTiles, 2, 0}, {kTiles, 4, 0}, {kTiles, 8, 0}, {kTiles, 16, 0},
   {kPixelTiles, 1, 3}, {kPixelTiles, 2, 3}, {kPixelTiles, 4, 3},
   {kPixelTiles, 1, 0}, {kPixelTiles, 2, 0}, {kPixelTiles, 4, 0}, {kPixelTiles, 8, 0},
+  {kPixelRows, 1, 0}, {kPixelRows, 1, 2}, {kPixelRows, 2, 0}, {kPixelRows, 2, 2}, {kPixelRows, 4, 0}, {kPixelRows, 4, 2},
 };
 // clang-format on
 

@@ -143,6 +143,8 @@ def views_for(kernel):
     if kind == "pixel_tiles":
         channels = variant or 5
         return [np.resize(items, (75 * 65 * channels,)).reshape(75, 65, channels).transpose(1, 0, 2)]
+    if kind == "pixel_rows":
+        return [np.resize(items, (COUNT * (variant or 5), 3))[:: variant or 5]]
     # They begin at an odd item, so that no items become one.
     each = kernel.channels if kind in ("planes", "interleaved") else (far,)
     if kind == "interleaved":

@@ -99,7 +99,7 @@ def test_cpp_reads_the_same(tmp_path):
 #include "shared.h"
 using namespace gpuslice;
 int main() {
-  const char* kinds[] = {"rows", "planes", "interleaved", "rearranged", "tiles", "pixel_tiles"};
+  const char* kinds[] = {"rows", "planes", "interleaved", "rearranged", "tiles", "pixel_tiles", "pixel_rows"};
   for (Kernel k : kKernels) printf("%s<%d, %d>\\n", kinds[k.kind], k.width, k.variant);
   printf("%d %d %d %d %d\\n", kVectorBytes, kMaxRank, kLineBytes, kHeaderBytes32, kHeaderBytes64);
 }

@@ -38,6 +38,14 @@ KERNELS = {
     "transposed 5-byte items": (lambda: items(41, 63, dtype="V5").T, "pixel_tiles<1, 0>"),
     "transposed 48-byte items": (lambda: items(41, 63, dtype="V48").T, "pixel_tiles<8, 0>"),
     "images of a batch, transposed": (lambda: items(2, 41, 63, 3).transpose(0, 2, 1, 3), "pixel_tiles<1, 3>"),
+    "every second pixel": (lambda: items(40, 128, 3)[::2, ::2], "pixel_rows<1, 2>"),
+    "every second pixel, misaligned": (lambda: items(40, 129, 3)[1::2, 1::2], "pixel_rows<1, 2>"),
+    "every third pixel, backward": (lambda: items(40, 128, 3)[::-3, ::-3], "pixel_rows<1, 0>"),
+    "every second pixel of halves": (lambda: items(40, 128, 3, dtype="u2")[:, ::2], "pixel_rows<2, 2>"),
+    "every second pixel of words": (lambda: items(40, 128, 3, dtype="u4")[:, ::2], "pixel_rows<4, 2>"),
+    "every fourth pixel of words": (lambda: items(40, 128, 3, dtype="u4")[:, ::4], "pixel_rows<4, 0>"),
+    "a column of pixels": (lambda: items(300, 31, 3)[:, 7], "pixel_rows<1, 0>"),
+    "every second 6-byte item": (lambda: items(4096, dtype="V6")[::2], "pixel_rows<2, 2>"),
     "reversed channels": (lambda: items(40, 64, 3)[..., R], "rearranged<1, 3>"),
     "mirrored pixels": (lambda: items(40, 64, 3)[:, R], "rearranged<1, -3>"),
     "mirrored pixels of halves": (lambda: items(40, 64, 3, dtype="u2")[:, R], "rearranged<2, -3>"),
@@ -76,7 +84,7 @@ def test_without_kernels_numpy_copies_everything(monkeypatch):
 RGB = items(48, 64, 3)
 SPLITS = {
     "8 outside": (items(64, 96), 0, [8] * 8, "rows<16, 1>"),
-    "8 inside": (items(64, 96), 1, [12] * 8, "rows<4, 1>"),
+    "8 inside": (items(64, 96), 1, [12] * 8, "pixel_rows<4, 0>"),
     "8 inside, backward": (items(64, 96)[:, R], 1, [12] * 8, "rows<1, -1>"),
     "uneven, a single and an empty one": (items(64, 96), 1, [30, 1, 0, 60, 5], "rows<1, 1>"),
     "uneven, outside": (items(64, 192)[R, ::2], 0, [30, 1, 0, 28, 5], "rows<1, 2>"),

@@ -11,6 +11,7 @@ from nvrtc import Nvrtc, disassembled, package_file
 from sass import Instruction
 
 from gpuslice.engine.plan import Kernel, all_instantiations, instantiation
+from gpuslice.engine.plan.kernel_sources import PIXEL_CHANNELS
 
 # By version of CUDA. 13.0 and 13.2 are one package, so noxfile.py installs the older into a folder of its own.
 LIBRARIES = {
@@ -77,7 +78,7 @@ class Compiled:
             return f"{self.stack} bytes of stack, {self.spill_stores} stored and {self.spill_loads} loaded for spills"
         if (self.registers or 0) > MOST_REGISTERS:
             return f"{self.registers} registers, more than {MOST_REGISTERS}"
-        loads_vectors = self.kind != "rows" or self.variant != 0
+        loads_vectors = not _gathers(self.kind, self.variant)
         wanted = 128 if loads_vectors else 8 * self.width  # gathers load items
         if (self.load_bits or 0) < wanted or self.store_bits != 128:
             return f"loads {self.load_bits} bits at most and stores {self.store_bits}, not {wanted} and 128"
@@ -94,11 +95,15 @@ def least_in_flight(kind: str, width: int, variant: int) -> tuple[int, int]:
     """
     if kind in ("tiles", "pixel_tiles"):
         return 64, 0
-    if kind == "rows" and variant == 0:
-        return 32 if width == 1 else 64, 0
+    if _gathers(kind, variant):
+        return 32 if width == 1 else 48 if kind == "pixel_rows" else 64, 0
     # Four sources take so many registers that one of them may wait for the others.
     vectors = 3 if abs(variant) == 3 or (kind == "interleaved" and abs(variant) == 4) else 4
     return vectors * VECTOR, vectors * VECTOR
+
+
+def _gathers(kind: str, variant: int) -> bool:
+    return kind in ("rows", "pixel_rows") and variant == 0
 
 
 def keys(*, quick: bool = False) -> list[Key]:
@@ -151,9 +156,7 @@ def accesses(code: Sequence[Instruction]) -> dict[str, int]:
 
 def flight(code: Sequence[Instruction], kind: str, variant: int) -> dict[str, int]:
     """Return the bytes in flight of a kernel."""
-    if kind == "pixel_tiles":
-        channels: tuple[int, ...] = ()
-    else:
-        channels = Kernel(kind, 0, variant).channels if kind in PIXEL_KINDS else (abs(variant),)
-    aligned, misaligned = in_flight(code, sum(channels), len(channels) if kind == "interleaved" else 1)
+    channels = Kernel(kind, 0, variant).channels if kind in PIXEL_KINDS else (abs(variant),)
+    read = {"pixel_tiles": 0, "pixel_rows": PIXEL_CHANNELS * variant}.get(kind, sum(channels))
+    aligned, misaligned = in_flight(code, read, len(channels) if kind == "interleaved" else 1)
     return {"aligned": aligned, "misaligned": misaligned}

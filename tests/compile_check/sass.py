@@ -36,8 +36,11 @@ class Instruction:
 
     @property
     def registers(self) -> list[int]:
-        """The registers that are named."""
-        return [int(number) for number in _REGISTER.findall(self.operands)]
+        """The registers that are named, and those behind the named one from which a wide store takes its value."""
+        named = [int(number) for number in _REGISTER.findall(self.operands)]
+        if self.opcode.startswith("ST") and re.search(r",R\d+$", self.operands):
+            named += range(named[-1] + 1, named[-1] + self.bits // 32)
+        return named
 
     @property
     def target(self) -> int | None:

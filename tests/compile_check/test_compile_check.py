@@ -102,6 +102,9 @@ PIXELS = "\n".join(f"@P0 LDG.E.128.CONSTANT R{4 + 4 * i},[R2+{hex(16 * i)}]" for
         (0, "LDG.E.U8 R4,[R2]\nLDG.E.U8 R5,[R6]\nEXIT", 2, 0),
         (1, "LDG.E.128 R4,[R2]\nEXIT\n@P0 LDG.E.128.CONSTANT R4,[R2]\nEXIT", 16, 0),  # a load of an item
         (1, "STG.E.128 [R2],R4\nEXIT", 0, 0),
+        # A store waits for all of its registers, even if its predicate is not known.
+        (0, "LDG.E R4,[R2]\nLDG.E R7,[R2+0x4]\n@P0 STG.E.EF.128 [R40],R4\n@P1 BRA 0\nEXIT", 8, 0),
+        (0, "LDG.E R7,[R2]\n@P0 STG.E.EF.128 [R40],R4\nLDG.E R20,[R2]\nEXIT", 4, 0),
     ],
 )
 def test_the_bytes_in_flight(read, text, aligned, misaligned):
@@ -143,6 +146,9 @@ def test_the_bytes_in_flight_from_two_sources(text, aligned, misaligned):
         (("interleaved", 1, 3), (48, 48)),
         (("interleaved", 4, -31), (64, 64)),
         (("pixel_tiles", 1, 3), (64, 0)),
+        (("pixel_rows", 1, 0), (32, 0)),
+        (("pixel_rows", 4, 0), (48, 0)),
+        (("pixel_rows", 2, 2), (64, 64)),
     ],
 )
 def test_the_least_bytes_in_flight(kernel, least):

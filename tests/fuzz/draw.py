@@ -16,12 +16,26 @@ ITEMSIZES = [1, 1, 1, 2, 2, 4, 4, 8, 16, 3, 5, 6, 12, 24, 48]
 # Around every vector and tile boundary.
 EDGES = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257]
 # Forms of the sources of a plan, and the forms that give kinds of kernels which are rare otherwise.
-FORMS = ["one", "one", "split", "split", "many", "channels", "joined", "mixed", "transposed", "pixels", "long"]
+FORMS = [
+    "one",
+    "one",
+    "split",
+    "split",
+    "many",
+    "channels",
+    "joined",
+    "mixed",
+    "transposed",
+    "pixels",
+    "thinned",
+    "long",
+]
 FORMS_FOR = {
     "tiles": ["transposed"],
     "planes": ["channels"],
     "interleaved": ["joined"],
     "pixel_tiles": ["pixels"],
+    "pixel_rows": ["thinned"],
 }
 # How many items of a pixel each array of the form "joined" has.
 JOINED = [(1, 1), (1, 1, 1), (1, 1, 1, 1), (3, 1), (1, 3), (2, 1), (2, 2), (1, 1, 1, 1, 1)]
@@ -103,6 +117,12 @@ class Draw:
             ]
             if self.random.random() < 0.5:
                 shape[1:3] = shape[2:0:-1]
+        if form == "thinned":
+            shape = [
+                self.random.choice([1, 2, 3, 5]),
+                self.random.choice(EDGES[6:]),
+                self.random.choice([3, 3, 3, 4, 5]),
+            ]
         if form == "long":  # rows about as long as what a block of 32 threads moves at once
             shape = [self.random.randrange(1, 5), self.random.randrange(1500, 3000) // itemsize]
         if form == "channels":
@@ -123,6 +143,13 @@ class Draw:
             offset = sum((count - 1) * -step for count, step in zip(shape, steps, strict=True) if step < 0)
             span = sum((count - 1) * abs(step) for count, step in zip(shape, steps, strict=True)) + itemsize
             strides = tuple(steps)
+        if form == "thinned":
+            step, pixel = self.random.choice([2, 2, 3, 4, 7]), shape[2] * itemsize
+            pitch = (shape[1] * step + self.random.choice([0, 0, 1, 5])) * pixel
+            order, back = self.random.choice([1, 1, -1]), self.random.choice([1, 1, -1])
+            strides = (back * pitch, order * step * pixel, itemsize)
+            offset = (shape[0] - 1) * pitch * (back < 0) + (shape[1] - 1) * step * pixel * (order < 0)
+            span = (shape[0] - 1) * pitch + (shape[1] - 1) * step * pixel + pixel
         if form == "channels":
             order, swap = self.random.choice([1, -1]), self.random.choice([1, -1])
             pixel = shape[3] * itemsize
@@ -233,6 +260,8 @@ class Draw:
             far = next(step for step in range(self.random.choice([2, 5, 9]), 99) if not is_listed(kind, width, step))
         if kind in ("planes", "interleaved"):
             far = sum(kernel.channels)
+        if kind == "pixel_rows" and not far:
+            far = self.random.choice([3, 5, 8])
         if kind == "pixel_tiles":
             far = variant or self.random.choice([n for n in (2, 3, 4, 5, 7, 24) if not is_listed(kind, width, n)])
             far = min(far, 64 // width)
@@ -240,6 +269,7 @@ class Draw:
             "rows": (count * far,),
             "tiles": (count // 4 * 2 + 1, 67),
             "pixel_tiles": (count // 8 * 2 + 1, 67, far),
+            "pixel_rows": (count * far, 3),
         }.get(kind, (count, far))
         memory = self.memory((1 + prod(shape)) * width)
         whole = np.ndarray(shape, f"V{width}", memory.bytes, width)
@@ -255,6 +285,8 @@ class Draw:
         elif kind == "pixel_tiles":
             reversible = far * width <= 16 and self.random.random() < 0.5
             views = [whole.transpose(1, 0, 2)[..., :: -1 if reversible else 1]]
+        elif kind == "pixel_rows":
+            views = [whole[:: far if variant or self.random.random() < 0.5 else -far]]
         else:
             views = [whole.T if kind == "tiles" else np.flip(whole, 1 if variant > 0 else 0)]
         strides = [np.ndarray(view.shape, view.dtype).strides for view in views]

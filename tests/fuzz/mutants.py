@@ -25,6 +25,9 @@ MUTANTS = {
     "a vector of a column of pixels begins elsewhere": (
         "cuda_pixel_tiles.cuh", ["pixel_tiles"], lambda text: wrap_last_argument(text, "write_columns", "spliced", "({}) & 4")
     ),
+    "pixels are taken from the wrong step": (
+        "permute.cuh", ["pixel_rows"], lambda text: wrap_return(text, "struct TakePixels", "from", "({}) % 80")
+    ),
     "the channels of reversed pixels are rotated": (
         "permute.cuh", ["pixel_tiles"], lambda text: wrap_return(text, "struct PixelColumn", "from", "({}) ^ Reversed")
     ),

@@ -57,7 +57,7 @@ def test_kernels_copy_every_byte_and_touch_no_other(ran):
     done, _ = ran
     assert done.returncode == 0, done.stderr[-3000:]
     result = json.loads(done.stdout)
-    assert {"rows", "tiles", "pixel_tiles", "planes", "rearranged", "sparse"} <= set(result["launches"])
+    assert {"rows", "tiles", "pixel_tiles", "pixel_rows", "planes", "rearranged", "sparse"} <= set(result["launches"])
     tables = {f"{bits} bits, tables of {size}" for bits, sizes in CAPACITIES.items() for size in sizes}
     assert tables <= set(result["launches"])
     assert set(result["kernels"]) == {kernel.name for kernel in KERNELS}

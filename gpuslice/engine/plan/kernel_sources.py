@@ -32,13 +32,13 @@ class Kernel(NamedTuple):
 
     Attributes
     ----------
-    kind : {"rows", "planes", "interleaved", "rearranged", "tiles", "pixel_tiles"}
+    kind : {"rows", "planes", "interleaved", "rearranged", "tiles", "pixel_tiles", "pixel_rows"}
     width : int
         Bytes of an item, or of one channel of a pixel.
     variant : int
         rows: the step between items, or 0 for any stride; planes, interleaved and rearranged: the channels, negative if
         pixels go backward, and 31 or 13 for those of two arrays; tiles: 0; pixel_tiles: the channels, or 0 for any
-        number of them.
+        number of them; pixel_rows: the step between pixels of three channels, or 0 for any stride.
     """
 
     kind: str
@@ -177,6 +177,7 @@ MAX_CHANNELS = max(len(kernel.channels) for kernel in KERNELS if kernel.kind in 
 VECTOR_BYTES = _SHARED.numbers["kVectorBytes"]
 LINE_BYTES = _SHARED.numbers["kLineBytes"]
 MAX_RANK = _SHARED.numbers["kMaxRank"]
+PIXEL_CHANNELS = _SHARED.numbers["kPixelChannels"]
 MOST_PIXEL_CHANNELS = _SHARED.numbers["kMostChannels"]
 CUDA_THREADS = _SHARED.numbers["kCudaThreads"]
 # By the bits of an index: bytes before the tables of a launch's parameters, and the tables' sizes on CUDA.

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gpuslice.engine.plan.axes import with_target_strides
 from gpuslice.engine.plan.channels import interleaved, planes
-from gpuslice.engine.plan.kernel_sources import MOST_PIXEL_CHANNELS, VECTOR_BYTES, is_listed
+from gpuslice.engine.plan.kernel_sources import MOST_PIXEL_CHANNELS, PIXEL_CHANNELS, VECTOR_BYTES, is_listed
 from gpuslice.engine.plan.parts import Axis, LaunchPlan, Part
 
 # Larger pixels are runs of their own: most of a cache line is used at once.
@@ -14,7 +14,7 @@ MOST_PIXEL_BYTES = 64
 
 def with_kernel(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan:
     """Choose the kernel: the first of these kinds that can move the launch, else rows."""
-    for choose in (planes, interleaved, _rearranged, _tiles, _pixel_tiles):
+    for choose in (planes, interleaved, _rearranged, _tiles, _pixel_tiles, _pixel_rows):
         chosen = choose(launch, parts)
         if chosen is not None and is_listed(*chosen.kernel):
             return chosen
@@ -58,6 +58,22 @@ def _pixel_tiles(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | 
         return None
     variant = channels if is_listed("pixel_tiles", launch.width, channels) else 0
     return _transposed(replace(launch, kind="pixel_tiles", variant=variant), pixel, axes_behind=1)
+
+
+def _pixel_rows(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
+    """Pixels of three channels with others between them, or far apart."""
+    if len(launch.axes) < 2:
+        return None
+    *outer, run, inner = launch.axes
+    pixel = PIXEL_CHANNELS * launch.width
+    if inner.counts != (PIXEL_CHANNELS,) or inner.source != launch.width or not run.source:
+        return None
+    if min(run.counts) < VECTOR_BYTES // launch.width or not (launch.flat or run.target == pixel):
+        return None
+    step, rest = divmod(run.source, pixel)
+    variant = step if not rest and is_listed("pixel_rows", launch.width, step) else 0
+    axes = (*outer, Axis(run.counts, run.source, pixel))
+    return replace(launch, kind="pixel_rows", variant=variant, axes=axes)
 
 
 def _transposed(launch: LaunchPlan, size: int, axes_behind: int = 0) -> LaunchPlan | None:

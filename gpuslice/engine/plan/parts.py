@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from gpuslice.engine.plan.kernel_sources import CHANNEL_KINDS, Kernel
+from gpuslice.engine.plan.kernel_sources import CHANNEL_KINDS, PIXEL_CHANNELS, Kernel
 
 # A part is compared with so many groups, the latest ones, before it starts a group of its own.
 _TRIED = 8
@@ -87,6 +87,8 @@ class LaunchPlan:
     @property
     def item_bytes(self) -> int:
         """Bytes of an item in the target: of a pixel if pixels are interleaved there."""
+        if self.kind == "pixel_rows":
+            return self.width * PIXEL_CHANNELS
         return self.width * (sum(self.kernel.channels) if self.kind in ("interleaved", "rearranged") else 1)
 
     @property
