@@ -11,7 +11,7 @@ from operator import mul
 
 from gpuslice.engine.consecutive import Consecutive
 from gpuslice.engine.joined import Joined, Lazy
-from gpuslice.engine.plan import VECTOR_BYTES
+from gpuslice.engine.plan import PIXEL_CHANNELS, VECTOR_BYTES
 from gpuslice.engine.views import View, index_of
 from gpuslice.libraries import NUMPY, Array
 
@@ -24,10 +24,14 @@ class Costs:
     ----------
     numpy_part, kernel_part : float
         Each view. What it costs a kernel includes the search for its plan.
+    numpy_odd_item : float
+        The same of items of 3, 6 and 12 bytes.
     kernel_call : float
         Each launch.
     numpy_run, kernel_run : float
         Each run of contiguous bytes. Kernels move long runs in vectors, so only short ones cost them anything.
+    kernel_pixel : float
+        Each run of three items that is shorter than a vector, and each item of 3, 6 and 12 bytes.
     numpy_byte, kernel_byte : float
         Each byte of a run.
     numpy_item, kernel_item : float
@@ -41,11 +45,13 @@ class Costs:
     numpy_run: float = 5.5
     numpy_byte: float = 0.021
     numpy_item: float = 0.33
+    numpy_odd_item: float = 2
     numpy_far_item: float = 1.3
     numpy_lost_item: float = 3
     kernel_call: float = 7000
     kernel_part: float = 1050
     kernel_run: float = 4
+    kernel_pixel: float = 0.7
     kernel_byte: float = 0.026
     kernel_item: float = 0.25
     kernel_far_byte: float = 0.12
@@ -96,8 +102,12 @@ def _times(itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> t
     size = items * itemsize
     run = _run_bytes(itemsize, shape, strides)
     if run > itemsize or items <= 1:
-        short = COSTS.kernel_run if run < VECTOR_BYTES else 0
+        short = COSTS.kernel_pixel if run == PIXEL_CHANNELS * itemsize else COSTS.kernel_run
+        if run >= VECTOR_BYTES:
+            short = 0
         return size / run * COSTS.numpy_run + size * COSTS.numpy_byte, size / run * short + size * COSTS.kernel_byte
+    if itemsize % PIXEL_CHANNELS == 0 and itemsize < VECTOR_BYTES:
+        return items * COSTS.numpy_odd_item, items * COSTS.kernel_pixel + size * COSTS.kernel_byte
     step = abs(strides[-1])
     if step >= _LINE_BYTES > itemsize and shape[-1] * _LINE_BYTES >= _CACHE_BYTES:
         far_item = COSTS.numpy_far_item if size < _CACHES_BYTES else COSTS.numpy_lost_item

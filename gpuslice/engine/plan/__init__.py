@@ -7,7 +7,15 @@ kernels read them.
 
 from gpuslice.engine.plan.channels import PIXEL_BYTES
 from gpuslice.engine.plan.instantiations import all_instantiations, instantiation
-from gpuslice.engine.plan.kernel_sources import CUDA_THREADS, KERNELS, MAX_CHANNELS, MAX_RANK, VECTOR_BYTES, Kernel
+from gpuslice.engine.plan.kernel_sources import (
+    CUDA_THREADS,
+    KERNELS,
+    MAX_CHANNELS,
+    MAX_RANK,
+    PIXEL_CHANNELS,
+    VECTOR_BYTES,
+    Kernel,
+)
 from gpuslice.engine.plan.layout import CUDA_32, CUDA_64, HOST_64, Layout, index_bits
 from gpuslice.engine.plan.packing import PackedLaunch, pack
 from gpuslice.engine.plan.parts import LaunchPlan, Part
@@ -27,6 +35,7 @@ __all__ = [
     "MAX_CHANNELS",
     "MAX_RANK",
     "PIXEL_BYTES",
+    "PIXEL_CHANNELS",
     "VECTOR_BYTES",
     "Kernel",
     "LaunchPlan",
