@@ -12,6 +12,8 @@ nox.options.sessions = ["lint", "types", "tests"]
 nox.options.reuse_existing_virtualenvs = True
 
 CLANG_FORMAT = "clang-format==23.1.5"
+# The wheels on PyPI bring CUDA's libraries, which are gigabytes. CI has the address of those that do not.
+TORCH_WHEELS = os.environ.get("TORCH_WHEELS", "").split()
 KERNEL_SUFFIXES = (".cuh", ".cu", ".cpp", ".h")
 
 
@@ -86,6 +88,13 @@ def dask(session):
     names = "dask or sparse or mlx or ndonnx or zarr"
     tests = [*BY_LIBRARY, "tests/test_dask.py", "tests/test_readme.py", "-k", names]
     session.run(*tests, *session.posargs, env={"GPUSLICE_SLOW_TESTS": "1"})
+
+
+@nox.session
+def torch(session):
+    """Run the tests of PyTorch's tensors, and those that run on every library, with PyTorch for CPUs."""
+    session.install("-e", ".[test]", "torch==2.13.0", *TORCH_WHEELS, env={"GPUSLICE_KERNELS": "require"})
+    session.run("pytest", "-k", "torch", "tests", *session.posargs)
 
 
 @nox.session

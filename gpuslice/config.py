@@ -18,6 +18,7 @@ _PACKAGES = (
     "onnx",
     "onnxruntime",
     "array-api-strict",
+    "torch",
     "jax",
     "dask",
 )

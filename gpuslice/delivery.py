@@ -24,6 +24,8 @@ def deliver(
         read-only, or overlaps an input, another array of ``out`` or itself.
     TypeError
         An array of ``out`` has another library or dtype, or is immutable.
+    RuntimeError
+        With ``out``, a tensor of PyTorch requires grad and the grad mode is on.
     MemoryError
         The results cannot be allocated.
     """
@@ -98,6 +100,8 @@ def _checked_out(view: Lazy, shape: tuple[int, ...], out: Array) -> Array:
         raise ValueError(f"out must have shape {shape}; got {tuple(out.shape)}")
     if device_of(out) != view.device:
         raise ValueError(f"out must be on device {view.device}; got {device_of(out)}")
+    if library.bridge is not None:
+        library.bridge.check_out(view.array, out)
     if repeats_an_item(out):
         raise ValueError("out must not overlap itself; got an array in which two items share memory")
     return out

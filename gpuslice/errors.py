@@ -11,7 +11,12 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_PREFIXED = (IndexError, MemoryError, TypeError, ValueError)
+
+class AutogradError(RuntimeError):
+    """An output was given for a call that automatic differentiation would record."""
+
+
+_PREFIXED = (AutogradError, IndexError, MemoryError, TypeError, ValueError)
 _LONGEST_MESSAGE = 500
 _LONGEST_NAME = 60
 _MOST_NAMES = 8

@@ -4,11 +4,12 @@ A library that is not in the table works through the Array API standard alone: s
 """
 
 import ctypes
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Any, Literal, TypeAlias, TypeGuard, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import array_api_compat
 import numpy as np
@@ -77,6 +78,46 @@ def _byte_strides(array: Array) -> Shape:
 _Byte = ctypes.c_char
 
 
+class Bridge(Protocol):
+    """How arrays of a library are copied as NumPy arrays over the same memory; see `gpuslice.torch_tensors`."""
+
+    def check(self, array: Array, argument: str) -> None:
+        """Raise TypeError for an array that has more than its items."""
+
+    def is_plain(self, array: Array, *, written: bool = False) -> bool:
+        """Return whether an array is nothing but memory; if not, only the library's own operations do what is meant."""
+
+    def kind(self, array: Array) -> tuple[Hashable, ...] | None:
+        """Return all that the way to copy a plain array depends on; None if it is not plain."""
+
+    def takes(self, array: Array, outs: Sequence[Any], shapes: Sequence[Shape]) -> bool:
+        """Return whether outputs for results of a plain array need no closer look: plain, contiguous, and apart."""
+
+    def to_numpy(self, array: Array) -> Array:
+        """Return a NumPy array over the memory of a plain array."""
+
+    def from_numpy(self, array: Array, dtype: DType) -> Array:
+        """Return an array of the library over the memory of a new NumPy array."""
+
+    def asarray(self, array: Array, device: object) -> Array:
+        """Return a copy of a NumPy array on a device; raise TypeError if the library lacks its dtype."""
+
+    def fresh(self, array: Array, *, is_view: bool) -> Array:
+        """Return what indexing returned as a new C-contiguous array."""
+
+    def flip(self, array: Array, axes: Shape) -> Array:
+        """Return an array reversed along some axes."""
+
+    def has_memory(self, array: Array) -> bool:
+        """Return whether an array has an address."""
+
+    def was_written(self, array: Array) -> None:
+        """Tell the library that an array was written."""
+
+    def check_out(self, array: Array, out: Array) -> None:
+        """Raise AutogradError if the library would record that an output is written from an array."""
+
+
 @dataclass(frozen=True)
 class _Row:
     """What is known of a library.
@@ -140,10 +181,13 @@ class Library(_Row):
     name : str
         As messages show it, such as "numpy" or "jax.numpy".
     xp : module
+    bridge : Bridge or None
+        None: NumPy cannot look into the library's memory.
     """
 
     name: str = ""
     xp: ModuleType = np
+    bridge: Bridge | None = None
 
     def empty(self, shape: Shape, dtype: DType, beside: Array) -> Array:
         """Return a new C-contiguous array on the device of ``beside``."""
@@ -167,6 +211,10 @@ class Library(_Row):
 def _library(xp: ModuleType) -> Library:
     name = xp.__name__.removeprefix("array_api_compat.")
     row = _ROWS.get(name.partition(".")[0]) or (_WRITABLE if _can_be_written(xp) else _FUNCTIONAL)
+    if name == "torch":
+        from gpuslice import torch_tensors
+
+        return Library(**vars(row), name=name, xp=xp, bridge=torch_tensors)
     return Library(**vars(row), name=name, xp=xp)
 
 
@@ -181,7 +229,7 @@ def _can_be_written(xp: ModuleType) -> bool:
 
 # NumPy 2 follows the standard itself; array_api_compat's wrapper of it takes longer to import than all else here.
 NUMPY = _library(np)
-_by_namespace = cache(_library)
+by_namespace = cache(_library)
 
 
 # Libraries whose classes of arrays do not have the standard's method, at least in versions that are in use.
@@ -201,7 +249,7 @@ def is_array(value: object) -> TypeGuard[Array]:
     attribute.
     """
     kind = type(value)
-    if kind is np.ndarray or issubclass(kind, (np.ndarray, np.generic)):
+    if kind is np.ndarray or issubclass(kind, (np.ndarray, np.generic)) or _is_tensor(kind):
         return True
     if issubclass(kind, type):
         return False
@@ -210,17 +258,44 @@ def is_array(value: object) -> TypeGuard[Array]:
     return any(is_array_of(value) for is_array_of in _IS_ARRAY_OF)
 
 
+def _is_tensor(kind: type) -> bool:
+    """Return whether a class is one of PyTorch's tensors."""
+    # Not array_api_compat's function, whose cache torch.compile cannot follow.
+    torch = sys.modules.get("torch")
+    return torch is not None and issubclass(kind, getattr(torch, "Tensor", ()))
+
+
+def is_compiling() -> bool:
+    """Return whether torch.compile follows this call, and runs it with stand-ins for the tensors."""
+    torch = sys.modules.get("torch")
+    return torch is not None and hasattr(torch, "compiler") and torch.compiler.is_compiling()
+
+
+def bridge_of(array: object) -> Bridge | None:
+    """Return the bridge of an array's library; None if it has none."""
+    if not _is_tensor(type(array)):
+        return None
+    from gpuslice import torch_tensors
+
+    return torch_tensors
+
+
 def library_of(array: Array, argument: str) -> Library:
     """Return the library of an array.
 
     Raises
     ------
     TypeError
-        ``array`` is not an array, or it is a masked array.
+        ``array`` is not an array, or it has more than its items: it is masked, sparse, nested or quantized.
     """
     kind = type(array)
     if kind is np.ndarray:
         return NUMPY
+    if _is_tensor(kind):
+        from gpuslice import torch_tensors
+
+        torch_tensors.check(array, argument)
+        return torch_tensors.LIBRARY
     if not is_array(array):
         raise TypeError(f"{argument} must be an array; got {describe_no_array(array)}")
     if issubclass(kind, np.ma.MaskedArray) or _has_masked_chunks(array):
@@ -228,11 +303,11 @@ def library_of(array: Array, argument: str) -> Library:
     if issubclass(kind, (np.ndarray, np.generic)):
         return NUMPY
     try:
-        library = _by_namespace(array_api_compat.array_namespace(array))
+        library = by_namespace(array_api_compat.array_namespace(array))
     except (AttributeError, TypeError) as error:
         raise TypeError(f"{argument} must be an array; got {describe(array)}, which has no namespace") from error
     # Addresses are asked only of the library's own arrays.
-    if library.address and not (array_api_compat.is_cupy_array(array) or array_api_compat.is_torch_array(array)):
+    if library.address and not array_api_compat.is_cupy_array(array):
         raise TypeError(
             f"{argument} must be an array; got {describe(array)}, which only says that it is {library.name}'s"
         )
@@ -277,10 +352,18 @@ def check_readable(array: Array, library: Library, argument: str) -> None:
         raise TypeError(f"{argument} must be known when the call is made; got {given}: {reason}")
 
 
+def has_memory(array: Array) -> bool:
+    """Return whether an array has an address. A tensor that stands for others, or only for a shape, has none."""
+    bridge = None if type(array) is np.ndarray else bridge_of(array)
+    return bridge is None or bridge.has_memory(array)
+
+
 def device_of(array: Array) -> object:
     """Return the device of an array, as its library names it; None if the library has no devices."""
     if isinstance(array, np.ndarray):
         return "cpu"
+    if _is_tensor(type(array)):
+        return array.device
     try:
         return array_api_compat.device(array)
     except AttributeError:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuslice.dtypes import itemsize
-from gpuslice.libraries import Array, address_of_numpy, library_of
+from gpuslice.libraries import Array, address_of_numpy, has_memory, library_of
 from gpuslice.mapped_files import Mapping, is_foreign, mappings
 
 # np.shares_memory is exact, and its time may grow exponentially. Past this much work, two strided arrays whose bounds
@@ -58,13 +58,14 @@ def check_disjoint(inputs: abc.Sequence[Array], outs: abc.Sequence[Array]) -> No
 
     Two mappings of one file share memory where they map the same bytes.
     """
+    inputs, outs = list(filter(has_memory, inputs)), list(filter(has_memory, outs))
     arrays = [*inputs, *outs]
     foreign = [array for array in arrays if is_foreign(array)]
     both_numpy = len(arrays) == 2 and type(arrays[0]) is type(arrays[1]) is np.ndarray
     if both_numpy and not foreign and not np.may_share_memory(*arrays):  # most calls, quickly
         return
     bounds = sorted([_bounds(array) for array in arrays if 0 not in array.shape])
-    if len(foreign) < 2 and all(one[1] <= other[0] for one, other in pairwise(bounds)):
+    if len(foreign) < 2 and _are_apart(bounds):
         return
     items = [_items_of(array, written=i >= len(inputs)) for i, array in enumerate(arrays) if 0 not in array.shape]
     if _overlap(items) or (len(foreign) > 1 and _overlap_in_files(items)):
@@ -77,7 +78,7 @@ def is_apart(array: Array, out: Array) -> bool:
 
 
 def are_apart(array: Array, outs: abc.Sequence[Array]) -> bool:
-    """Return True if an array and several outputs surely share no memory; False if not sure."""
+    """Return True if an array and several contiguous outputs surely share no memory; False if not sure."""
     owner = array
     while type(owner.base) is np.ndarray:
         owner = owner.base
@@ -85,12 +86,21 @@ def are_apart(array: Array, outs: abc.Sequence[Array]) -> bool:
     for out in outs:
         if out.base is None and out.flags.owndata:
             owners.add(id(out))
-    return len(owners) == len(outs) + 1  # each owns its memory, alone
+    if len(owners) == len(outs) + 1:  # each owns its memory, alone
+        return True
+    arrays = [array, *outs]
+    if not array.flags.c_contiguous or any(map(is_foreign, arrays)):
+        return False
+    return _are_apart(sorted(map(_bounds, arrays)))
+
+
+def _are_apart(bounds: abc.Iterable[tuple[int, int]]) -> bool:
+    return all(one[1] <= other[0] for one, other in pairwise(bounds))
 
 
 def repeats_an_item(array: Array) -> bool:
     """Return whether two items of an array share memory, or may share it if the answer takes too long."""
-    if 0 in array.shape or (isinstance(array, np.ndarray) and array.flags.c_contiguous):
+    if 0 in array.shape or (isinstance(array, np.ndarray) and array.flags.c_contiguous) or not has_memory(array):
         return False
     items = _items_of(array, written=True)
     if len(items.axes) < sum(count > 1 for count in array.shape):  # an axis has a stride of 0

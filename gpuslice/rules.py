@@ -34,6 +34,12 @@ class Region(NamedTuple):
     shape: tuple[int, ...]
 
 
+class Whole(Region):
+    """The region of a whole array."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class EqualSizes(abc.Sequence[int]):
     """Sizes of consecutive parts that are equal except for the last, which takes what is left of the axis.
@@ -75,15 +81,15 @@ class EqualSizes(abc.Sequence[int]):
 
 
 @lru_cache(maxsize=1024)
-def whole(shape: tuple[int, ...]) -> Region:
+def whole(shape: tuple[int, ...]) -> Whole:
     """Return the region of a whole array of the given shape."""
     rank = len(shape)
-    return Region((0,) * rank, (1,) * rank, tuple(shape))
+    return Whole((0,) * rank, (1,) * rank, tuple(shape))
 
 
 def compose(outer: Region, inner: Region) -> Region:
     """Return the region of an array that is region ``inner`` of its region ``outer``."""
-    if outer is whole(outer.shape):
+    if type(outer) is Whole:
         return inner
     first, step = [], []
     for outer_first, outer_step, inner_first, inner_step, count in zip(

@@ -97,6 +97,7 @@ def kernels_from(monkeypatch, least):
 
     gs.clear_caches()
     monkeypatch.setattr(choice, "numpy_is_faster", numpy_is_faster)
+    monkeypatch.setattr(choice, "torch_is_faster", lambda itemsize, layouts, *, written: False)
     yield
     gs.clear_caches()
 

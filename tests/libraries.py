@@ -101,7 +101,15 @@ LIBRARIES = (
         lacks=_TEXT | {"int4", "float16", "bfloat16"},
         devices=lambda xp: [xp.Device("device1"), xp.Device("device2")],
     ),
-    Library("torch", "torch", lambda array: array.numpy(), backward_views=False, lacks=_TEXT | {"int4", "bfloat16"}),
+    Library(
+        "torch",
+        "torch",
+        lambda array: array.numpy(),
+        {"host", "numpy", "generic"},
+        whole_suite=True,
+        backward_views=False,
+        lacks=_TEXT | {"int4", "bfloat16"},
+    ),
     Library("jax", "jax.numpy", np.asarray, {"host", "numpy"}, **_IMMUTABLE, lacks=_TEXT | _NOT_IN_JAX),
     # Its chunks are NumPy's, which it copies when it computes.
     Library(
@@ -126,9 +134,18 @@ def library_of(xp):
     return _BY_NAME[xp.__name__.removeprefix("array_api_compat.").partition(".")[0]]
 
 
+def backward_step(xp):
+    """Return -1, or 1 for a library that has no negative strides."""
+    return -1 if library_of(xp).backward_views else 1
+
+
 def make(xp, array):
     """Return a NumPy array as one of a library. NumPy's own is unchanged: its layout in memory matters."""
-    return array if xp is np else xp.asarray(array)
+    if xp is np:
+        return array
+    # PyTorch refuses negative strides, warns of read-only memory, and crashes on items that are not aligned.
+    taken = array.flags.writeable and array.flags.aligned and min(array.strides, default=0) >= 0
+    return xp.asarray(array if taken or library_of(xp).backward_views else array.copy())
 
 
 def to_numpy(array):

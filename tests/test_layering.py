@@ -13,7 +13,7 @@ import gpuslice
 # From the bottom up. A module imports only from its own room or from lower ones.
 ROOMS = [
     {"gpuslice.rules", "gpuslice.errors", "gpuslice.dtypes", "gpuslice.caches", "gpuslice.display"},
-    {"gpuslice.libraries"},
+    {"gpuslice.libraries", "gpuslice.torch_tensors"},
     {"gpuslice.arguments", "gpuslice.mapped_files", "gpuslice.overlap"},
     {"gpuslice.engine"},
     {"gpuslice.sequence", "gpuslice.delivery"},
@@ -61,6 +61,7 @@ IMPORTERS = {
     "cupy": {"gpuslice.engine.cuda", "gpuslice.engine.cuda_kernels"},
     "jax": {"gpuslice.engine.jax_arrays", "gpuslice.libraries"},
     "dask": set(),
+    "torch": {"gpuslice.torch_tensors"},
 }
 
 

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = {str(path.relative_to(ROOT)): path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]}
 ON_A_GPU = {"docs/gpu.md"}
 WITH_KERNELS = {"docs/copies.md"}
-NEEDS = {"docs/jax.md": ["jax"], "docs/dask.md": ["dask.array", "zarr"]}
+NEEDS = {"docs/jax.md": ["jax"], "docs/dask.md": ["dask.array", "zarr"], "docs/pytorch.md": ["torch"]}
 # The text below a command is what it prints; other languages are not run.
 FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)^```$", re.MULTILINE)
 LANGUAGES = {"python", "sh", "text", "diff"}
@@ -146,7 +146,8 @@ def test_the_readme_says_what_its_lines_give():
 def test_docstring_examples(module):
     if module == "gpuslice.engine.jax_arrays":
         pytest.importorskip("jax", reason="jax is not installed")
-    if module not in ("gpuslice.__main__", "gpuslice.engine.cuda", "gpuslice.engine.cuda_kernels"):
+    needs_others = ("gpuslice.engine.cuda", "gpuslice.engine.cuda_kernels", "gpuslice.torch_tensors")
+    if module not in ("gpuslice.__main__", *needs_others):
         assert doctest.testmod(importlib.import_module(module)).failed == 0
 
 

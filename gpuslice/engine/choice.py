@@ -60,6 +60,10 @@ class Costs:
 COSTS = Costs()
 # Copies this large are spread over threads, and written past the caches.
 _LARGE_BYTES = 1 << 23
+# From here on PyTorch's own copies make up for what they cost besides.
+_TORCH_BYTES, _LONG_RUN = 1 << 18, 512
+# PyTorch reverses items of this size one by one.
+_SLOWLY_REVERSED = 2
 # So many of a large number of views are looked at; the others are taken to be like them.
 _MOST_SEEN = 8
 # Kernels rearrange items in registers that are up to so far apart: small ones, and those that only go backward.
@@ -126,6 +130,32 @@ def _run_bytes(itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]) 
                 break
             run *= count
     return max(1, run)
+
+
+def torch_is_faster(itemsize: int, layouts: abc.Sequence[Layout], *, written: bool) -> bool:
+    """Return whether PyTorch copies views of its tensors faster than NumPy and the kernels do.
+
+    It does if they are of medium size and have long runs of contiguous items, which may go backward if the result is
+    new. PyTorch uses threads for less than the kernels do.
+
+    Parameters
+    ----------
+    itemsize : int
+    layouts : sequence of (tuple of int, tuple of int)
+        Shape and byte strides of each view.
+    written : bool
+        Whether there are outputs: PyTorch reverses to new arrays only.
+    """
+    for shape, strides in layouts:
+        if min(strides, default=0) >= 0:
+            run = _run_bytes(itemsize, shape, strides)
+        elif written or not shape or (itemsize == _SLOWLY_REVERSED and strides[-1] < 0):
+            return False
+        else:
+            run = shape[-1] * itemsize if abs(strides[-1]) == itemsize else 0
+        if run < _LONG_RUN:
+            return False
+    return _TORCH_BYTES <= sum(prod(shape) for shape, _ in layouts) * itemsize < _LARGE_BYTES
 
 
 def small_numpy_arrays(views: abc.Sequence[Lazy]) -> abc.Iterable[Array] | None:

@@ -1,7 +1,6 @@
 """Consecutive parts of one view along an axis: what a split into many parts is made of."""
 
 from collections import abc
-from functools import cached_property
 from itertools import accumulate, repeat
 from math import prod
 from typing import overload
@@ -34,6 +33,7 @@ class Consecutive(abc.Sequence[View]):
         self._first = (0,) * axis, (0,) * (len(shape) - axis - 1)
         self._step = (1,) * len(shape)
         self._outer, self._inner = shape[:axis], shape[axis + 1 :]
+        self._known_starts: list[int] | None = None
 
     def of(self, view: View) -> "Consecutive":
         """Return the same parts of another view."""
@@ -81,9 +81,11 @@ class Consecutive(abc.Sequence[View]):
     def _first_items(self) -> abc.Iterator[int]:
         return accumulate(self._sizes, initial=0)
 
-    @cached_property
+    @property
     def _starts(self) -> list[int]:
-        return list(self._first_items())
+        if self._known_starts is None:  # not a cached_property: torch.compile cannot follow its lock
+            self._known_starts = list(self._first_items())
+        return self._known_starts
 
     def _part(self, start: int, size: int) -> View:
         before, after = self._first

@@ -15,6 +15,7 @@ from gpuslice.engine.consecutive import Consecutive
 from gpuslice.engine.fields import field_by_field
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.kernel_executor import BLOCK_ALIGNMENT
+from gpuslice.engine.lowering import has_bridges, lower, lower_outs, raised
 from gpuslice.engine.memory import raise_too_large
 from gpuslice.engine.prepared import prepared_for
 from gpuslice.engine.trace import Launch, is_tracing, record_allocation, record_launch
@@ -44,6 +45,8 @@ def dense(values: abc.Sequence[Lazy]) -> list[Array]:
     MemoryError
         The copies cannot be allocated. Nothing is copied then.
     """
+    if has_bridges(values):
+        return _through_bridges(values, dense)
     try:
         prepared = prepared_for(values[0].array, values) if values and not is_tracing() else None
         if prepared is not None:
@@ -65,6 +68,8 @@ def dense(values: abc.Sequence[Lazy]) -> list[Array]:
 
 def dense_in_one_block(views: abc.Sequence[Lazy]) -> list[Array]:
     """Return what `dense` does for views of one array, but take all results from one allocation."""
+    if has_bridges(views):
+        return _through_bridges(views, dense_in_one_block)
     if not views or not views[0].library.mutable:
         return dense(views)
     try:
@@ -80,6 +85,9 @@ def copy_into(views: abc.Sequence[Lazy], targets: abc.Sequence[Array]) -> None:
 
     What lies between the fields of a structured target stays as it is. If an error is raised, all targets do.
     """
+    if has_bridges(views):
+        _copy_through_bridges(views, targets)
+        return
     arrays = small_numpy_arrays(views)
     if arrays is None or not are_small(targets):
         _execute(views, targets, into=True)
@@ -88,6 +96,31 @@ def copy_into(views: abc.Sequence[Lazy], targets: abc.Sequence[Array]) -> None:
         target[...] = array
         if is_tracing() and array.size:
             record_launch(Launch("numpy", "copyto", None, None, array.nbytes, target.nbytes, (target.shape,)))
+
+
+def _through_bridges(
+    values: abc.Sequence[Lazy], copies: abc.Callable[[abc.Sequence[Lazy]], list[Array]]
+) -> list[Array]:
+    """Return what `dense` or another function does for values of which only some can be copied as NumPy's."""
+    lowered = lower(values)
+    copied = iter(copies([value for value in lowered if value is not None]))
+    return [
+        generic.fresh(value) if low is None else raised(value, next(copied))
+        for value, low in zip(values, lowered, strict=True)
+    ]
+
+
+def _copy_through_bridges(views: abc.Sequence[Lazy], targets: abc.Sequence[Array]) -> None:
+    pairs = lower_outs(views, targets)
+    for view, target, pair in zip(views, targets, pairs, strict=True):
+        if pair is None:
+            generic.assign(view, target)  # first, since the library may refuse
+    lowered = [pair for pair in pairs if pair is not None]
+    if lowered:
+        copy_into(*zip(*lowered, strict=True))
+    for view, target, pair in zip(views, targets, pairs, strict=True):
+        if pair is not None and view.library.bridge is not None:
+            view.library.bridge.was_written(target)
 
 
 def _execute(values: abc.Sequence[Lazy], targets: abc.Sequence[Array | None], *, into: bool = False) -> None:

@@ -2,12 +2,13 @@
 
 from collections import abc
 from math import prod
+from types import EllipsisType
 
 from gpuslice.dtypes import itemsize
 from gpuslice.engine.joined import Joined, Lazy
-from gpuslice.engine.trace import Launch, is_tracing, record_launch
+from gpuslice.engine.trace import Launch, is_tracing, record_allocation, record_launch
 from gpuslice.engine.views import View, ascending, index_of
-from gpuslice.libraries import Array
+from gpuslice.libraries import Array, is_compiling
 from gpuslice.rules import Region
 
 
@@ -31,14 +32,48 @@ def copy(pairs: abc.Iterable[tuple[View, View]], executor: str = "generic", kern
             record_launch(Launch(executor, kernel, None, None, read_bytes, written, (target.shape,)))
 
 
+def assign(value: Lazy, target: Array) -> None:
+    """Copy a value of a library that has a bridge to an array by the library's own assignment."""
+    target[...] = indexed(value)
+    _record(value, "assign")
+
+
+def fresh(value: Lazy) -> Array:
+    """Return a new C-contiguous array with a value by the operations of a library that has a bridge."""
+    bridge = value.library.bridge
+    assert bridge is not None
+    array = bridge.fresh(indexed(value), is_view=gives_views(value))
+    _record(value, "copy", allocates=True)
+    return array
+
+
+def _record(value: Lazy, kernel: str, *, allocates: bool = False) -> None:
+    if is_compiling() or not is_tracing():
+        return
+    size = prod(value.shape) * itemsize(value.dtype)
+    if allocates:
+        record_allocation(size)
+    if size:
+        record_launch(Launch("generic", kernel, None, None, size, size, (value.shape,)))
+
+
 def indexed(value: Lazy) -> Array:
     """Return a value as its library's indexing returns it: a view if the library has views, else a new array."""
     if isinstance(value, Joined):
         return value.xp.concat([indexed(part) for part in value.parts], axis=value.axis)
-    region = value.region
-    if not value.library.negative_steps and (reversed_axes := _reversed_axes(region)):
-        return value.xp.flip(value.array[index_of(ascending(region))], axis=reversed_axes)
-    return value.array[index_of(region)]
+    if value.library.negative_steps:
+        return value.array[index_of(value.region)]
+    index, reversed_axes = steps_to(value.region)
+    taken, bridge = value.array[index], value.library.bridge
+    if not reversed_axes:
+        return taken
+    return value.xp.flip(taken, axis=reversed_axes) if bridge is None else bridge.flip(taken, reversed_axes)
+
+
+def steps_to(region: Region) -> tuple[tuple[slice | EllipsisType, ...], tuple[int, ...]]:
+    """Return an index without negative steps, and the axes to reverse afterwards, which together take a region."""
+    reversed_axes = _reversed_axes(region)
+    return index_of(ascending(region) if reversed_axes else region), reversed_axes
 
 
 def gives_views(view: Lazy) -> bool:

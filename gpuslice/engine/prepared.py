@@ -163,7 +163,7 @@ def _prepare(
     strides: tuple[int, ...],
     dtype: DType,
     regions: tuple[Region, ...],
-) -> Prepared | None:
+) -> ByNumPy | ByKernels | None:
     if has_gaps(dtype):
         return None
     moves_bits = not dtype.hasobject and dtype.itemsize > 0

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuslice.dtypes import DType
 from gpuslice.libraries import NUMPY, Array, Library, device_of, library_of, plain_array, shape_of
-from gpuslice.rules import Region, compose, whole
+from gpuslice.rules import Region, Whole, compose, whole
 
 
 class View:
@@ -40,12 +40,14 @@ class View:
             return cls(array, whole(array.shape), NUMPY)
         library = library_of(array, argument)
         array = plain_array(array)
-        return cls(array, whole(shape_of(array, library, argument)), library)
+        shape = shape_of(array, library, argument)
+        # torch.compile warns of a cache, and does without it.
+        return cls(array, whole.__wrapped__(shape) if library.bridge else whole(shape), library)
 
     @property
     def is_whole(self) -> bool:
         """Whether this is a view of the whole array, item by item. Some such views are not known to be."""
-        return self.region is whole(self.array.shape)
+        return type(self.region) is Whole and self.region.shape == self.array.shape
 
     @property
     def shape(self) -> tuple[int, ...]:

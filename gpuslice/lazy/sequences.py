@@ -78,9 +78,11 @@ def split_to_sequence(
 
 def _sizes(split: Ints | int | None) -> tuple[tuple[int, ...] | None, int]:
     """Return the sizes, if they are given one by one, and the size of every part, if they are not."""
-    if isinstance(split, abc.Sequence) or (is_array(split) and len(split.shape)):
+    if split is None:
+        return None, 1
+    if isinstance(split, abc.Sequence) or (type(split) is not int and is_array(split) and len(split.shape)):
         return integers(split, "split"), 0
-    return None, 1 if split is None else single_integer(split, "split")
+    return None, single_integer(split, "split")
 
 
 def concat_from_sequence(

@@ -73,7 +73,8 @@ def placed(array: Array, like: View | None, name: str) -> Array:
         return array
     expected = dtype_name(array.dtype)
     try:
-        moved = like.xp.asarray(array, device=like.device)
+        bridge = like.library.bridge
+        moved = like.xp.asarray(array, device=like.device) if bridge is None else bridge.asarray(array, like.device)
     except TypeError:
         moved = None
     if moved is None or dtype_name(moved.dtype) != expected:

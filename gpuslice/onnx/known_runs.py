@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuslice.caches import BoundedCache
 from gpuslice.engine import Prepared, View, is_tracing, prepared_for
-from gpuslice.libraries import Array
+from gpuslice.libraries import Array, bridge_of
 from gpuslice.sequence import Sequence, items_of
 
 # Bounds that are inputs are part of what is known of a run, if they are few.
@@ -75,8 +75,8 @@ class KnownRuns:
     def key(self, inputs: abc.Iterable[tuple[str | int, Any]]) -> Key | None:
         """Return the key of a run with inputs by name.
 
-        Return None if an input is not a NumPy array of plain items, or its bounds are many. Bounds may also be a list
-        of exact ints.
+        Return None if an input is not a NumPy array of plain items or a plain tensor, or its bounds are many. Bounds
+        may also be a list of exact ints.
         """
         if is_tracing():
             return None
@@ -95,7 +95,11 @@ class KnownRuns:
                         return None
                 key += name, tuple(value)
             elif value is not None:
-                return None
+                bridge = bridge_of(value)
+                of = None if bridge is None or name in self._bounds else bridge.kind(value)
+                if of is None:
+                    return None
+                key += name, of
         return tuple(key)
 
     def run(self, key: Key | None, inputs: Any) -> list[tuple[str, Any]] | None:
@@ -126,7 +130,7 @@ class KnownRuns:
         """Keep a run whose outputs, not yet copied, are regions of inputs and constants."""
         if key is None:
             return
-        given = {name: value for name, value in inputs if type(value) is np.ndarray}
+        given = {name: value for name, value in inputs if type(value) is np.ndarray or bridge_of(value) is not None}
         arrays = {**self._constants, **given}
         names = {id(array): name for name, array in arrays.items()}
         if len(names) < len(arrays):  # one array has two names, and another run may have two arrays

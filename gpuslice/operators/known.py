@@ -21,7 +21,7 @@ from gpuslice.engine import (
     prepared_for,
     prepared_join,
 )
-from gpuslice.libraries import Array
+from gpuslice.libraries import Array, bridge_of
 from gpuslice.overlap import is_apart
 
 Key = tuple[Any, ...]
@@ -136,8 +136,12 @@ def key_of(array: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Key | N
     """
     kind = type(starts)
     library = type(array)
-    known = library in EXECUTORS or library in PREPARERS
-    if not known or not (kind is list or kind is tuple) or type(ends) is not kind or is_tracing():
+    other = None
+    if library not in EXECUTORS:
+        other = kind_of_other(array)
+        if other is None:
+            return None
+    if not (kind is list or kind is tuple) or type(ends) is not kind or is_tracing():
         return None
     values, axis_count = starts + ends, -1
     if axes is not None:
@@ -153,7 +157,9 @@ def key_of(array: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Key | N
         if type(value) is not int:
             return None
     lengths = len(starts), len(ends), axis_count, steps is None
-    return library, array.shape, getattr(array, "strides", None), array.dtype, tuple(values), lengths
+    if other is not None:
+        return other, tuple(values), lengths
+    return library, array.shape, array.strides, array.dtype, tuple(values), lengths
 
 
 def key_of_split(array: Any, split: Any, axis: Any, number: Any) -> Key | None:
@@ -165,8 +171,12 @@ def key_of_split(array: Any, split: Any, axis: Any, number: Any) -> Key | None:
         Another argument of the call.
     """
     library = type(array)
-    known = library in EXECUTORS or library in PREPARERS
-    if not known or type(axis) is not int or is_tracing():
+    other = None
+    if library not in EXECUTORS:
+        other = kind_of_other(array)
+        if other is None:
+            return None
+    if type(axis) is not int or is_tracing():
         return None
     if type(split) is list or type(split) is tuple:
         split = tuple(split)
@@ -177,18 +187,27 @@ def key_of_split(array: Any, split: Any, axis: Any, number: Any) -> Key | None:
         return None
     if number is not None and type(number) is not int:
         return None
-    return library, array.shape, getattr(array, "strides", None), array.dtype, split, axis, number
+    if other is not None:
+        return other, split, axis, number
+    return library, array.shape, array.strides, array.dtype, split, axis, number
+
+
+def kind_of_other(array: Any) -> Key | None:
+    """Return all that decides how an array is copied which no executor takes itself; None if no call is known."""
+    if type(array) in PREPARERS:
+        return type(array), array.shape, array.dtype
+    bridge = bridge_of(array)
+    return None if bridge is None else bridge.kind(array)
 
 
 def is_usual(array: Array, out: Any, shape: tuple[int, ...]) -> bool:
     """Return whether an output needs no closer look: it is plain, contiguous and of the right kind, and lies apart."""
-    library = type(array)
-    if type(out) is not library or out.shape != shape or out.dtype != array.dtype:
+    if type(array) is not np.ndarray:
+        return are_usual(array, (out,), (shape,))
+    if type(out) is not np.ndarray or out.shape != shape or out.dtype != array.dtype:
         return False
     flags = out.flags
-    if library is np.ndarray:
-        return flags.c_contiguous and flags.writeable and is_apart(array, out)
-    return flags.c_contiguous and EXECUTORS[library].lie_apart(array, (out,))
+    return flags.c_contiguous and flags.writeable and is_apart(array, out)
 
 
 def are_usual(array: Array, outs: abc.Sequence[Any], shapes: abc.Sequence[tuple[int, ...]]) -> bool:
@@ -196,6 +215,9 @@ def are_usual(array: Array, outs: abc.Sequence[Any], shapes: abc.Sequence[tuple[
     if len(outs) != len(shapes):
         return False
     library, dtype = type(array), array.dtype
+    if library not in EXECUTORS:
+        bridge = bridge_of(array)
+        return bridge is not None and bridge.takes(array, outs, shapes)
     for out, shape in zip(outs, shapes, strict=True):
         if type(out) is not library or out.shape != shape or out.dtype != dtype:
             return False

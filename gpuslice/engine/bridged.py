@@ -1,0 +1,95 @@
+"""Prepared copies of arrays that have a bridge: by NumPy's prepared copies, or by the library's own operations."""
+
+from collections import abc
+from types import EllipsisType
+
+from gpuslice.engine import prepared
+from gpuslice.engine.generic import steps_to
+from gpuslice.engine.joined import Lazy
+from gpuslice.engine.lowering import by_their_library
+from gpuslice.engine.prepared import EXECUTORS, Prepared
+from gpuslice.engine.views import View
+from gpuslice.libraries import NUMPY, Array, Bridge, bridge_of
+from gpuslice.rules import Region
+
+
+class ByBridge:
+    """Regions of a plain array of a library that has a bridge, with the same methods as `prepared.ByNumPy`.
+
+    Parameters
+    ----------
+    bridge : Bridge
+    inner : Prepared
+        How the regions of a NumPy array over the same memory are copied.
+    regions : sequence of Region
+    by_library : (bool, bool)
+        Whether the library itself copies, to new arrays and to outputs.
+    """
+
+    __slots__ = ("_bridge", "_copies", "_inner", "_steps", "_writes", "shapes")
+
+    def __init__(
+        self, bridge: Bridge, inner: Prepared, regions: abc.Sequence[Region], by_library: tuple[bool, bool]
+    ) -> None:
+        self.shapes = [region.shape for region in regions]
+        self._bridge = bridge
+        self._inner = inner
+        self._copies, self._writes = by_library
+        self._steps = [steps_to(region) for region in regions] if any(by_library) else []
+
+    def fresh(self, array: Array, *, one_block: bool = False) -> list[Array]:
+        """Return a dense copy of each region of an array."""
+        bridge = self._bridge
+        if self._copies:
+            return [self._taken(array, *steps, copied=True) for steps in self._steps]
+        dtype, copied = array.dtype, self._inner.fresh(bridge.to_numpy(array), one_block=one_block)
+        return [bridge.from_numpy(one, dtype) for one in copied]
+
+    def fresh_one(self, array: Array) -> Array:
+        """Return a dense copy of the only region."""
+        bridge = self._bridge
+        if self._copies:
+            return self._taken(array, *self._steps[0], copied=True)
+        return bridge.from_numpy(self._inner.fresh_one(bridge.to_numpy(array)), array.dtype)
+
+    def into_one(self, array: Array, target: Array) -> None:
+        """Copy the only region of an array into a target."""
+        self.into(array, (target,))
+
+    def into(self, array: Array, targets: abc.Sequence[Array]) -> None:
+        """Copy each region of an array into its target."""
+        bridge = self._bridge
+        if self._writes:
+            for steps, target in zip(self._steps, targets, strict=True):
+                target[...] = self._taken(array, *steps, copied=False)
+            return
+        self._inner.into(bridge.to_numpy(array), [bridge.to_numpy(target) for target in targets])
+        for target in targets:
+            bridge.was_written(target)
+
+    def _taken(
+        self, array: Array, index: tuple[slice | EllipsisType, ...], axes: tuple[int, ...], *, copied: bool
+    ) -> Array:
+        view = array[index]
+        taken = self._bridge.flip(view, axes) if axes else view
+        return self._bridge.fresh(taken, is_view=not axes) if copied else taken
+
+
+def prepared_for(array: Array, values: abc.Sequence[Lazy]) -> Prepared | None:
+    """Return how values that are regions of one array are copied; None if they are others, many or unusual."""
+    bridge = None if type(array) in EXECUTORS else bridge_of(array)
+    if bridge is None:
+        return prepared.prepared_for(array, values)
+    if not bridge.is_plain(array):
+        return None
+    source = bridge.to_numpy(array)
+    views: list[Lazy] = []
+    for value in values:
+        if type(value) is not View or value.array is not array:
+            return None
+        views.append(View(source, value.region, NUMPY))
+    inner = prepared.prepared_for(source, views)
+    if inner is None:
+        return None
+    by_library = by_their_library(values, views, written=False), by_their_library(values, views, written=True)
+    return ByBridge(bridge, inner, [view.region for view in views], by_library)  # type: ignore[union-attr]

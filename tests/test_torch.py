@@ -1,0 +1,476 @@
+"""PyTorch's tensors: which go to NumPy and the kernels, to the bit, and which stay with PyTorch's own operations."""
+
+import subprocess
+import sys
+from contextlib import nullcontext
+from functools import partial
+
+import numpy as np
+import pytest
+from helpers import model, node, tensor_info
+
+import gpuslice as gs
+from gpuslice.onnx import Graph, run_node
+from gpuslice.versions import newest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+import torch.autograd.forward_ad as forward_ad  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+
+from gpuslice import torch_tensors  # noqa: E402
+
+# What PyTorch says of its own: its functions use torch.jit, which it has deprecated.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental:UserWarning"),
+    pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning"),
+]
+
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
+ALL = torch_tensors._DTYPES.keys() | {getattr(torch, name) for name in dir(torch) if name.startswith(("float", "complex", "bfloat", "bits"))}  # fmt: skip
+DTYPES = sorted({dtype for dtype in ALL if isinstance(dtype, torch.dtype)}, key=str)
+BACK = ([-1, -1], [-99, -99], [0, 1], [-1, -2])
+LAYOUTS = {
+    "plain": lambda x: x,
+    "transposed": lambda x: x.T.contiguous().T,
+    "strided": lambda x: torch.stack([x, x], -1)[..., 1],
+    "offset": lambda x: torch.cat([x[:1], x])[1:],
+}
+
+
+def ints(x):
+    """Return the items of a plain tensor as integers of their size, in NumPy."""
+    return x.detach().contiguous().view(BITS[x.element_size()]).numpy()
+
+
+def random_bits(dtype, *shape):
+    made = np.random.default_rng(0).integers(0, 256, (*shape, dtype.itemsize), np.uint8)
+    if dtype is torch.bool:
+        made %= 2
+    return torch.from_numpy(made).view(BITS[dtype.itemsize])[..., 0].view(dtype)
+
+
+def assert_bits(actual, expected, dtype):
+    assert type(actual) is torch.Tensor
+    assert actual.dtype == dtype
+    assert actual.is_contiguous()
+    assert tuple(actual.shape) == expected.shape
+    assert ints(actual).tobytes() == np.ascontiguousarray(expected).tobytes()
+
+
+def backward(x):
+    return gs.slice(x, [-1], [-99], axes=[0], steps=[-2])
+
+
+def reference(x):
+    """Do what `backward` does for an odd length."""
+    return torch.flip(x, (0,))[::2].clone()
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_dtype_to_the_bit(dtype, kernels, request):
+    if kernels:
+        request.getfixturevalue("kernels_for_all")
+    for name, layout in LAYOUTS.items():
+        x = layout(random_bits(dtype, 6, 7).view(BITS[dtype.itemsize])).view(dtype)
+        expected = ints(x)
+        for _ in range(2):  # the second call is known
+            assert_bits(gs.slice(x, *BACK), expected[::-1, ::-2], dtype)
+            out = torch.empty(6, 4, dtype=dtype)
+            assert gs.slice(x, *BACK, out=out) is out
+            assert_bits(out, expected[::-1, ::-2], dtype)
+            assert_bits(gs.contiguous(x.T), expected.T, dtype)
+            outs = [torch.empty(2, 7, dtype=dtype), torch.empty(4, 7, dtype=dtype)]
+            for parts in (gs.split(x, [2, 4]), gs.split(x, [2, 4], one_block=True), gs.split(x, [2, 4], out=outs)):
+                assert_bits(parts[0], expected[:2], dtype)
+                assert_bits(parts[1], expected[2:], dtype)
+        rows = gs.split_to_sequence(x, keepdims=0)
+        assert_bits(gs.sequence_at(rows, -1), expected[-1], dtype)
+        assert_bits(gs.concat_from_sequence(rows, axis=1, new_axis=1), expected.T, dtype)
+        assert name
+        assert ints(x).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("side", [256, 1100])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16, torch.uint32, torch.float64], ids=str)
+def test_larger_tensors(dtype, side):
+    """They may be copied by PyTorch's own operations, which is decided by size and layout."""
+    x = random_bits(dtype, side, side)
+    expected = ints(x)
+    views = {
+        "flip": ([-1], [-(2**31)], [1], [-1], expected[:, ::-1]),
+        "both": ([-1, -1], [-(2**31)] * 2, [0, 1], [-1, -1], expected[::-1, ::-1]),
+        "rows": ([-1], [-(2**31)], [0], [-3], expected[::-3]),
+        "crop": ([1, 1], [-1, 2**31], [0, 1], [1, 1], expected[1:-1, 1:]),
+        "whole": ([], [], [], [], expected),
+    }
+    for *arguments, wanted in views.values():
+        out = torch.empty(wanted.shape, dtype=dtype)
+        for _ in range(2):
+            assert_bits(gs.slice(x, *arguments), wanted, dtype)
+            assert_bits(gs.slice(x, *arguments, out=out), wanted, dtype)
+    for axis in (0, 1):
+        for part, wanted in zip(gs.split(x, num_outputs=2, axis=axis), np.split(expected, 2, axis), strict=True):
+            assert_bits(part, wanted, dtype)
+    assert_bits(gs.contiguous(x.T), expected.T, dtype)
+
+
+class Subclass(torch.Tensor):
+    pass
+
+
+def plain():
+    return torch.arange(15.0).reshape(5, 3)
+
+
+def in_mode(make):
+    with make() as mode:
+        return mode, mode.from_tensor(plain())
+
+
+# Tensors by kind, in a context, and whether NumPy may look into their memory there.
+KINDS = {
+    "plain": (plain, nullcontext, True),
+    "transposed": (lambda: plain().T.contiguous().T, nullcontext, True),
+    "without items": (lambda: plain()[:0], nullcontext, True),
+    "parameter": (lambda: torch.nn.Parameter(plain()), nullcontext, False),
+    "parameter, no_grad": (lambda: torch.nn.Parameter(plain()), torch.no_grad, True),
+    "buffer": (lambda: torch.nn.Buffer(plain()), nullcontext, True),
+    "requires grad": (lambda: plain().requires_grad_(), nullcontext, False),
+    "no leaf": (lambda: plain().requires_grad_() * 1, nullcontext, False),
+    "requires grad, inference": (lambda: plain().requires_grad_(), torch.inference_mode, True),
+    "device context": (plain, lambda: torch.device("meta"), True),
+    "autocast": (plain, lambda: torch.autocast("cpu"), True),
+    "conjugate": (lambda: torch.complex(plain(), plain()).conj(), nullcontext, False),
+    "negative": (lambda: torch.complex(plain(), plain()).conj().imag, nullcontext, False),
+    "zero": (lambda: torch._efficientzerotensor((5, 3)), nullcontext, False),
+    "subclass": (lambda: plain().as_subclass(Subclass), nullcontext, False),
+    "meta": (lambda: plain().to("meta"), nullcontext, False),
+    "fake": (lambda: in_mode(FakeTensorMode)[1], nullcontext, False),
+    "in a mode": (plain, lambda: FakeTensorMode(allow_non_fake_inputs=True), False),
+    "dual level": (plain, forward_ad.dual_level, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_function_decides_which_tensors_are_plain(kind):
+    make, context, expected = KINDS[kind]
+    x = make()
+    with context():
+        assert torch_tensors.is_plain(x) == expected
+        with gs.trace() as t:
+            result = gs.contiguous(x)
+        assert {launch.executor for launch in t.launches} <= ({"numpy", "host"} if expected else {"generic"})
+        assert result.is_contiguous()
+        again = gs.slice(x, [0], [5])
+    if not (x.is_meta or "fake" in kind or "mode" in kind):
+        for copied in (result, again):
+            assert torch.equal(copied.detach(), x.detach().resolve_conj().resolve_neg())
+            assert copied.is_conj() == copied.is_neg() == False  # noqa: E712
+
+
+def seen_by(transform):
+    """Return whether a tensor is plain inside of a transformed function."""
+    seen = []
+    transform(lambda x: (seen.append(torch_tensors.is_plain(x)), (x * x).sum())[1])
+    return seen
+
+
+def test_wrapped_tensors_are_not_plain():
+    x = plain()
+    transforms = {
+        "vmap": lambda f: torch.func.vmap(f)(x),
+        "grad": lambda f: torch.func.grad(f)(x),
+        "jvp": lambda f: torch.func.jvp(f, (x,), (x,)),
+        "functionalize": lambda f: torch.func.functionalize(f)(x),
+        "make_fx": lambda f: make_fx(f)(x),
+        "jit.trace": lambda f: torch.jit.trace(f, x, check_trace=False),
+    }
+    for name, transform in transforms.items():
+        assert set(seen_by(transform)) == {False}, name
+        assert torch_tensors.is_plain(x)
+
+
+def test_inference_tensors_are_written_in_inference_mode_only():
+    with torch.inference_mode():
+        x = plain()
+        assert torch_tensors.is_plain(x, written=True)
+        assert gs.contiguous(plain() + 1, out=x) is x
+        assert gs.contiguous(x).is_inference()
+    assert torch_tensors.is_plain(x)
+    assert not torch_tensors.is_plain(x, written=True)
+    with pytest.raises(RuntimeError, match="^contiguous: out is an inference tensor"):
+        gs.contiguous(plain(), out=x)
+    assert torch.equal(x, plain() + 1)
+
+
+def test_negative_bit():
+    x = torch.tensor([1 + 2j, 3 + 4j, 5 - 6j]).conj().imag
+    assert x.is_neg()
+    assert backward(x).tolist() == x.resolve_neg().flip(0)[::2].tolist() == [6, -2]
+    assert gs.contiguous(x).tolist() == x.resolve_neg().tolist()
+    out = torch.empty(3)
+    assert gs.contiguous(x, out=out).tolist() == x.resolve_neg().tolist()
+    target = torch.zeros(3, dtype=torch.complex64)
+    gs.contiguous(torch.tensor([1.0, 2.0, 3.0]), out=target.conj().imag)
+    assert target.imag.tolist() == [-1, -2, -3]
+    assert [part.tolist() for part in gs.split(x, [1, 2])] == [[-2], [-4, 6]]
+
+
+FUNCTIONS = {
+    "slice": backward,
+    "forward": lambda x: gs.slice(x, [1], [4], axes=[0]),
+    "split": lambda x: gs.split(x, num_outputs=2, axis=0),
+    "one block": lambda x: gs.split(x, [1, 4], axis=0, one_block=True),
+    "contiguous": lambda x: gs.contiguous(x.T),
+    "join": lambda x: gs.concat_from_sequence(gs.split_to_sequence(x, [2, 3]), axis=1 - 1),
+    "stack": lambda x: gs.concat_from_sequence(gs.split_to_sequence(x, keepdims=0), axis=1, new_axis=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives(name):
+    function = FUNCTIONS[name]
+    x = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    assert torch.autograd.gradcheck(function, x, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(function, x)
+
+
+def test_transforms():
+    x = plain().double()
+    square = lambda f: lambda x: (f(x) ** 3).sum()  # noqa: E731
+    for transform in (torch.func.grad, torch.func.hessian):
+        assert torch.equal(transform(square(backward))(x), transform(square(reference))(x))
+    for transform in (torch.func.jacrev, torch.func.jacfwd, torch.func.functionalize):
+        assert torch.equal(transform(backward)(x), transform(reference)(x))
+    assert torch.equal(torch.func.jvp(backward, (x,), (x + 1,))[1], reference(x + 1))
+    for copy in (True, None):
+        flipped = torch.func.vmap(partial(gs.slice, starts=[-1], ends=[-99], steps=[-1], copy=copy))(x)
+        assert torch.equal(flipped, x.flip(1))
+        parts = torch.func.vmap(partial(gs.split, split=[1, 2], copy=copy))(x)
+        assert torch.equal(torch.cat(parts, 1), x)
+    assert torch.equal(torch.func.vmap(backward, in_dims=1, out_dims=1)(x), reference(x))
+    assert torch.equal(torch.func.vmap(lambda y: y + backward(x))(torch.zeros(2, 3, 3))[1], reference(x))
+    small = x.to(torch.float8_e5m2)
+    assert torch.equal(torch.func.vmap(backward, in_dims=1, out_dims=1)(small).float(), reference(small.float()))
+
+
+def test_dual_tensors_keep_their_tangents():
+    for context in (nullcontext, torch.no_grad):
+        with forward_ad.dual_level(), context():
+            tangent = forward_ad.unpack_dual(backward(forward_ad.make_dual(plain(), plain() + 1))).tangent
+            assert torch.equal(tangent, reference(plain() + 1))
+
+
+def test_tracers_record_operations():
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return backward(x), gs.split(x, num_outputs=2, axis=0)
+
+    x = plain()
+    for strict in (False, True):
+        first, parts = torch.export.export(Module(), (x,), strict=strict).module()(x + 1)
+        assert torch.equal(first, reference(x + 1))
+        assert torch.equal(torch.cat(parts), x + 1)
+    assert torch.equal(make_fx(backward)(x)(x + 1), reference(x + 1))
+    assert torch.equal(make_fx(backward, tracing_mode="symbolic")(x)(x + 1), reference(x + 1))
+    assert torch.equal(torch.jit.trace(backward, x)(x + 1), reference(x + 1))
+    assert backward(x.to("meta")).shape == (3, 3)
+    bits = x.to(torch.int32).view(torch.uint32)
+    with FakeTensorMode() as mode:
+        assert [part.shape for part in gs.split(mode.from_tensor(x), [2, 3])] == [(2, 3), (3, 3)]
+        wide = mode.from_tensor(bits)
+        assert (backward(wide).shape, backward(wide).dtype) == ((3, 3), torch.uint32)
+
+
+COMPILED = {
+    **FUNCTIONS,
+    "dynamic_slice": lambda x: gs.dynamic_slice(x, [0], [2]),
+    "view": lambda x: gs.slice(x, [0], [2], copy=None),
+    "many parts": lambda x: gs.split(x.reshape(-1), num_outputs=15),
+    "list": lambda x: gs.contiguous([x.T, x]),
+    "at": lambda x: gs.sequence_at(gs.sequence_insert(gs.sequence_erase(gs.split_to_sequence(x, 2)), x), -1),
+    "construct": lambda x: gs.concat_from_sequence(gs.sequence_construct(x, x), axis=0),
+    "length": lambda x: gs.sequence_length([x, x]),
+    "out": lambda x: gs.slice(x, [0], [2], out=x.new_empty(2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compile(name):
+    """The whole function is one graph, without a warning (pytest makes them errors)."""
+    torch._dynamo.reset()
+    function = COMPILED[name]
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    for _ in range(2):
+        torch.testing.assert_close(compiled(plain()), function(plain()), rtol=0, atol=0)
+
+
+def test_compile_with_symbolic_shapes_and_derivatives():
+    torch._dynamo.reset()
+    compiled = torch.compile(backward, fullgraph=True, dynamic=True, backend="aot_eager")
+    for rows in (5, 7, 9):
+        x = torch.arange(rows * 2.0).reshape(rows, 2).requires_grad_()
+        y = compiled(x)
+        assert torch.equal(y, reference(x))
+        y.backward(torch.ones_like(y))
+        assert x.grad.sum().item() == y.numel()
+
+
+def test_compile_as_the_first_call():
+    """Nothing of a call is known, and the module for tensors is not imported yet, when torch.compile follows it."""
+    code = (
+        "import warnings; warnings.simplefilter('error'); import torch, gpuslice as gs\n"
+        "f = torch.compile(lambda x: gs.slice(x, [-1], [-9], steps=[-1]), fullgraph=True, backend='eager')\n"
+        "print(f(torch.arange(3)).tolist(), f(torch.arange(3)).tolist())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "[2, 1, 0] [2, 1, 0]\n", done.stderr
+
+
+def test_out_is_refused_where_autograd_would_record_it():
+    leaf, x = plain().requires_grad_(), plain()
+    calls = {
+        "Slice": (lambda: gs.slice(leaf, [0], [5], out=x), "the input"),
+        "Split": (lambda: gs.split(x, [2, 3], out=[plain()[:2], plain()[:3].requires_grad_()]), "out"),
+        "contiguous": (lambda: gs.contiguous(leaf, out=x), "the input"),
+    }
+    for operator, (call, which) in calls.items():
+        name = operator if operator == "contiguous" else newest(operator)
+        with pytest.raises(RuntimeError, match=f"^{name}: out does not support automatic differentiation, but {which} requires grad"):  # fmt: skip
+            call()
+        assert torch.equal(x, plain())
+        assert not x.requires_grad
+    with torch.no_grad():
+        assert gs.slice(x, [-1], [-9], steps=[-1], out=leaf) is leaf
+    assert torch.equal(leaf, x.flip(0))
+    assert leaf.is_leaf
+
+
+def test_autograd_sees_that_an_output_was_written():
+    for call in (lambda out: gs.slice(plain(), [0], [5], out=out), lambda out: gs.split(plain(), [5], out=[out])):
+        for _ in range(2):
+            weight, out = plain().requires_grad_(), plain()
+            loss = (weight * out).sum()
+            call(out)
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                loss.backward()
+
+
+BAD_OUT = {
+    "shape": (lambda x: torch.empty(4, 3), ValueError, "out must have shape"),
+    "dtype": (lambda x: torch.empty(5, 3, dtype=torch.float64), TypeError, "out must have dtype torch.float32"),
+    "bits": (lambda x: torch.empty(5, 3, dtype=torch.int32), TypeError, "out must have dtype torch.float32"),
+    "NumPy": (lambda x: np.empty((5, 3), np.float32), TypeError, "out must be an array of torch; got one of numpy"),
+    "input": (lambda x: x, ValueError, "out must not overlap an input"),
+    "itself": (lambda x: torch.empty(1, 3).expand(5, 3), ValueError, "out must not overlap itself"),
+    "meta": (lambda x: torch.empty(5, 3, device="meta"), ValueError, "out must be on device cpu; got meta"),
+    "sparse": (lambda x: x.to_sparse(), TypeError, "out must be a dense tensor; got a tensor of layout torch.sparse_coo"),
+    "list": (lambda x: [x], TypeError, "out must be an array; got list"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BAD_OUT)
+def test_bad_out(kind):
+    make, error, message = BAD_OUT[kind]
+    x = plain()
+    for _ in range(2):
+        with pytest.raises(error, match=f"^{newest('Slice')}: {message}"):
+            gs.slice(x, [-1], [-9], steps=[-1], out=make(x))
+        gs.slice(x, [-1], [-9], steps=[-1])
+    assert torch.equal(x, plain())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["sparse", "csr", "mkldnn", "quantized", "nested", "jagged", "masked"])
+def test_tensors_with_more_than_items_are_refused(kind):
+    x, rows = plain(), [torch.zeros(2), torch.zeros(3)]
+    make, message = {
+        "sparse": (x.to_sparse, r"a tensor of layout torch.sparse_coo. x.to_dense\(\) gives one"),
+        "csr": (x.to_sparse_csr, r"a tensor of layout torch.sparse_csr. x.to_dense\(\) gives one"),
+        "mkldnn": (x.to_mkldnn, r"a tensor of layout torch._mkldnn. x.to_dense\(\) gives one"),
+        "quantized": (lambda: torch.quantize_per_tensor(x, 1.0, 0, torch.qint8), "a quantized tensor of dtype torch.qint8. x.dequantize"),
+        "nested": (lambda: torch.nested.nested_tensor(rows), "a nested tensor. torch.nested.to_padded_tensor"),
+        "jagged": (lambda: torch.nested.nested_tensor(rows, layout=torch.jagged), "a nested tensor. torch.nested.to_padded_tensor"),
+        "masked": (lambda: torch.masked.masked_tensor(x, x > 2), r"a MaskedTensor, whose mask would be lost. x.to_tensor\(value\)"),
+    }[kind]  # fmt: skip
+    bad = make()
+    for _ in range(2):
+        with pytest.raises(TypeError, match=f"^{newest('Slice')}: data must be a dense tensor; got {message}"):
+            gs.slice(bad, [0], [1])
+        with pytest.raises(TypeError, match=f"^{newest('Split')}: input must be a dense tensor; got {message}"):
+            gs.split(bad, num_outputs=1)
+        with pytest.raises(TypeError, match=rf"^{newest('SequenceConstruct')}: inputs\[0\] must be a dense tensor"):
+            gs.sequence_construct(bad)
+        gs.slice(x, [0], [1])
+
+
+def test_storages_may_be_resized_before_and_after():
+    x = plain()
+    gs.slice(x, [0], [2], out=(out := torch.empty(2, 3)))
+    assert x.untyped_storage().resizable()
+    assert out.untyped_storage().resizable()
+    gs.slice(x, [0], [5])
+    x.untyped_storage().resize_(8)
+    for call in (lambda: gs.slice(x, [0], [5]), lambda: gs.contiguous(x), lambda: gs.slice(plain(), [0], [5], out=x)):
+        with pytest.raises(
+            ValueError, match="must have all its items in its storage; got a storage resized to 8 bytes"
+        ):
+            call()
+
+
+def test_a_result_is_in_memory_of_numpy():
+    for x in (plain(), plain().to(torch.bfloat16)):
+        result = gs.slice(x, [0], [5])
+        assert result._base is None
+        assert not result._is_view()
+        assert result._version == 0 or x.dtype is torch.bfloat16
+        with pytest.raises(RuntimeError, match="not resizable"):
+            result.resize_(100)
+        assert result.requires_grad_().is_leaf
+
+
+def test_nodes_and_graphs():
+    x = random_bits(torch.bfloat16, 4, 6)
+    for _ in range(2):  # the second run is known
+        _, z = run_node(node("Split", ["x", ""], ["y", "z"], axis=1, num_outputs=2), [x], opset=18)
+        assert_bits(z, ints(x)[:, 3:], torch.bfloat16)
+    assert not run_node(node("Split", ["x", ""], ["y"], num_outputs=1), [plain()], opset=18)[0].requires_grad
+    assert run_node(node("Split", ["x", ""], ["y"], num_outputs=1), [plain().requires_grad_()], opset=18)[
+        0
+    ].requires_grad
+    bounds = [torch.tensor([-1]), torch.tensor([-9]), torch.tensor([0]), torch.tensor([-1])]
+    (flipped,) = run_node(node("Slice", ["x", "s", "e", "a", "t"]), [x, *bounds], opset=13)
+    assert_bits(flipped, ints(x)[::-1], torch.bfloat16)
+    leaf = plain().requires_grad_()
+    (half,) = run_node(node("Slice", ["x", "s", "e"]), [leaf, [0], [2]], opset=13)
+    half.sum().backward()
+    assert leaf.grad.tolist() == [[1.0] * 3] * 2 + [[0.0] * 3] * 3
+    nodes = [
+        node("Slice", ["x", "last", "before", "zero", "last"], ["back"]),
+        node("SplitToSequence", ["back"], ["rows"], axis=0, keepdims=0),
+        node("ConcatFromSequence", ["rows"], ["columns"], axis=1, new_axis=1),
+        node("SequenceConstruct", ["x", "c"], ["both"]),
+        node("ConcatFromSequence", ["both"], ["joined"], axis=0),
+    ]
+    constants = {"last": [-1], "before": [-99], "zero": [0], "c": np.ones((1, 3), np.float32)}
+    graph = Graph(model(nodes, ["x"], [tensor_info("columns"), tensor_info("joined")], constants))
+    for _ in range(2):
+        results = graph.run({"x": plain()})
+        assert torch.equal(results["columns"], plain().flip(0).T)
+        assert torch.equal(results["joined"], torch.cat([plain(), torch.ones(1, 3)]))
+
+
+def test_libraries_can_be_mixed_in_a_list():
+    first, second, third = gs.contiguous([plain().T, np.ones((2, 2)).T, plain().requires_grad_().T])
+    assert torch.equal(first, plain().T)
+    assert type(second) is np.ndarray
+    assert third.requires_grad
+    outs = [torch.empty(3, 5), np.empty((2, 2))]
+    given = gs.contiguous([plain().T, np.ones((2, 2))], out=outs)
+    assert given[0] is outs[0]
+    assert torch.equal(outs[0], plain().T)
+    assert outs[1].sum() == 4
