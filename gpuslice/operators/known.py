@@ -117,7 +117,7 @@ class KnownJoins:
 
 def key_of_join(arrays: Any, axis: Any, new_axis: Any) -> Key | None:
     """Return the key of a join; None if no call is known: not of a tuple of a few NumPy arrays, or not by ints."""
-    if type(arrays) is not tuple or not 0 < len(arrays) <= _MOST_JOINED or is_tracing():
+    if type(arrays) is not tuple or not 0 < len(arrays) <= _MOST_JOINED:
         return None
     if type(axis) is not int or type(new_axis) is not int:
         return None
@@ -126,7 +126,7 @@ def key_of_join(arrays: Any, axis: Any, new_axis: Any) -> Key | None:
         if type(array) is not np.ndarray:
             return None
         key += (array.shape, array.strides, array.dtype)
-    return tuple(key)
+    return None if is_tracing() else tuple(key)  # asked last: torch.compile cannot follow it
 
 
 def key_of(array: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Key | None:
