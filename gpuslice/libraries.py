@@ -1,179 +1,44 @@
-"""What is known of each array library, one row per library. All code that depends on the library asks here.
+"""Array libraries in use, and which library an array is of. All code that depends on the library asks here."""
 
-A library that is not in the table works through the Array API standard alone: see `_UNKNOWN`.
-"""
-
-import ctypes
 import sys
-from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import TypeGuard, TypeVar
 
 import array_api_compat
 import numpy as np
 
 from gpuslice.dtypes import DType
 from gpuslice.errors import describe, describe_no_array
+from gpuslice.library_rows import FUNCTIONAL, ROWS, WRITABLE, Address, Array, Bridge, Row, Shape, address_of_numpy
 
-# The Array API standard names no common base class of arrays.
-Array: TypeAlias = Any
+__all__ = [
+    "NUMPY",
+    "Address",
+    "Array",
+    "ArrayT",
+    "Bridge",
+    "Library",
+    "Shape",
+    "address_of_numpy",
+    "bridge_of",
+    "by_namespace",
+    "check_readable",
+    "device_of",
+    "has_memory",
+    "is_array",
+    "is_compiling",
+    "library_of",
+    "plain_array",
+    "shape_of",
+]
+
 ArrayT = TypeVar("ArrayT")
-
-Shape: TypeAlias = tuple[int, ...]
-Address: TypeAlias = Callable[[Array], int]
-
-
-def address_of_numpy(array: Array) -> int:
-    """Return the address of a NumPy array's first item."""
-    try:
-        # The fastest way by far, but only for contiguous writable arrays of most dtypes. The first item is contiguous.
-        first = array if array.flags.c_contiguous else array[(0,) * array.ndim + (...,)]
-        return ctypes.addressof(_Byte.from_buffer(first))
-    except (TypeError, ValueError, BufferError, IndexError):
-        start: int = array.__array_interface__["data"][0]
-        return start
-
-
-def _address_of_cupy(array: Array) -> int:
-    return int(array.data.ptr)
-
-
-def _empty_of_cupy(xp: ModuleType, shape: Shape, dtype: DType, beside: Array) -> Array:
-    # array_api_compat's `empty` for CuPy takes device= and ignores it.
-    with beside.device:
-        return xp.ndarray(shape, dtype)
-
-
-def _address_of_torch(array: Array) -> int:
-    return int(array.data_ptr())
-
-
-def _strides_of_torch(array: Array) -> Shape:
-    size = array.element_size()
-    return tuple([step * size for step in array.stride()])
-
-
-def _traced_by_jax(array: Array) -> str | None:
-    from jax.core import Tracer
-
-    if not isinstance(array, Tracer):
-        return None
-    return "its values are not known while JAX traces; give ints, a NumPy array, or a static argument of jax.jit"
-
-
-def _without_a_value(array: Array) -> str | None:
-    try:
-        array.unwrap_numpy()
-    except ValueError:
-        return "its values are not known before the ONNX model runs; give ints or a NumPy array"
-    return None
-
-
-def _byte_strides(array: Array) -> Shape:
-    return tuple(array.strides)
-
-
-_Byte = ctypes.c_char
-
-
-class Bridge(Protocol):
-    """How arrays of a library are copied as NumPy arrays over the same memory; see `gpuslice.torch_tensors`."""
-
-    def check(self, array: Array, argument: str) -> None:
-        """Raise TypeError for an array that has more than its items."""
-
-    def is_plain(self, array: Array, *, written: bool = False) -> bool:
-        """Return whether an array is nothing but memory; if not, only the library's own operations do what is meant."""
-
-    def kind(self, array: Array) -> tuple[Hashable, ...] | None:
-        """Return all that the way to copy a plain array depends on; None if it is not plain."""
-
-    def takes(self, array: Array, outs: Sequence[Any], shapes: Sequence[Shape]) -> bool:
-        """Return whether outputs for results of a plain array need no closer look: plain, contiguous, and apart."""
-
-    def to_numpy(self, array: Array) -> Array:
-        """Return a NumPy array over the memory of a plain array."""
-
-    def from_numpy(self, array: Array, dtype: DType) -> Array:
-        """Return an array of the library over the memory of a new NumPy array."""
-
-    def asarray(self, array: Array, device: object) -> Array:
-        """Return a copy of a NumPy array on a device; raise TypeError if the library lacks its dtype."""
-
-    def fresh(self, array: Array, *, is_view: bool) -> Array:
-        """Return what indexing returned as a new C-contiguous array."""
-
-    def flip(self, array: Array, axes: Shape) -> Array:
-        """Return an array reversed along some axes."""
-
-    def has_memory(self, array: Array) -> bool:
-        """Return whether an array has an address."""
-
-    def was_written(self, array: Array) -> None:
-        """Tell the library that an array was written."""
-
-    def check_out(self, array: Array, out: Array) -> None:
-        """Raise AutogradError if the library would record that an output is written from an array."""
-
-
-@dataclass(frozen=True)
-class _Row:
-    """What is known of a library.
-
-    Attributes
-    ----------
-    mutable : bool
-        Arrays can be written in place.
-    views : bool
-        Indexing by slices gives views that share memory with the array.
-    negative_steps : bool
-        Indexing takes negative steps.
-    executor : {"host", "cuda", "generic", "functional", "jax", "dask"}
-        Which module of `gpuslice.engine` copies. The last three make new arrays where the others write to them.
-    address, strides : callable or None
-        Return the address of the first item and the strides in bytes. None: DLPack has to be asked.
-    make : callable or None
-        Return a new C-contiguous array on the device of another. None: the standard's `empty` does.
-    unread : callable or None
-        Return why the values of an array cannot be read and what to do, or None if they can. None: they all can.
-    unsized : str
-        What to do about an array whose shape is not known.
-    """
-
-    mutable: bool = True
-    views: bool = False
-    negative_steps: bool = True
-    executor: Literal["host", "cuda", "generic", "functional", "jax", "dask"] = "generic"
-    address: Address | None = None
-    strides: Callable[[Array], Shape] | None = None
-    make: Callable[[ModuleType, Shape, DType, Array], Array] | None = None
-    unread: Callable[[Array], str | None] | None = None
-    unsized: str = "give it a known shape"
-
-
-# By the name of the package that defines the arrays.
-_ROWS = {
-    "numpy": _Row(views=True, executor="host", address=address_of_numpy, strides=_byte_strides),
-    "cupy": _Row(views=True, executor="cuda", address=_address_of_cupy, strides=_byte_strides, make=_empty_of_cupy),
-    "array_api_strict": _Row(views=True),
-    "torch": _Row(views=True, negative_steps=False, address=_address_of_torch, strides=_strides_of_torch),
-    "jax": _Row(mutable=False, executor="jax", unread=_traced_by_jax),
-    "dask": _Row(
-        mutable=False,
-        executor="dask",
-        unread=lambda array: "a Dask array is lazy; call compute() first",
-        unsized="call compute_chunk_sizes() first",
-    ),
-    "ndonnx": _Row(mutable=False, executor="functional", unread=_without_a_value),
-}
-# By what its arrays can do: some cannot be written, or have no device to make an array on.
-_WRITABLE, _FUNCTIONAL = _Row(), _Row(mutable=False, executor="functional")
 
 
 @dataclass(frozen=True, eq=False)
-class Library(_Row):
+class Library(Row):
     """An array library that is in use: its row of the table and its Array API namespace.
 
     Attributes
@@ -210,7 +75,7 @@ class Library(_Row):
 
 def _library(xp: ModuleType) -> Library:
     name = xp.__name__.removeprefix("array_api_compat.")
-    row = _ROWS.get(name.partition(".")[0]) or (_WRITABLE if _can_be_written(xp) else _FUNCTIONAL)
+    row = ROWS.get(name.partition(".")[0]) or (WRITABLE if _can_be_written(xp) else FUNCTIONAL)
     if name == "torch":
         from gpuslice import torch_tensors
 

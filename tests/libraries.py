@@ -1,4 +1,4 @@
-"""What the tests know of each array library, one row per library: the twin of gpuslice/libraries.py.
+"""What the tests know of each array library, one row per library: the twin of gpuslice/library_rows.py.
 
 A new library is one row there and one row here.
 """

@@ -13,7 +13,7 @@ import gpuslice
 # From the bottom up. A module imports only from its own room or from lower ones.
 ROOMS = [
     {"gpuslice.rules", "gpuslice.errors", "gpuslice.dtypes", "gpuslice.caches", "gpuslice.display"},
-    {"gpuslice.libraries", "gpuslice.torch_tensors"},
+    {"gpuslice.libraries", "gpuslice.library_rows", "gpuslice.torch_tensors"},
     {"gpuslice.arguments", "gpuslice.mapped_files", "gpuslice.overlap"},
     {"gpuslice.engine"},
     {"gpuslice.sequence", "gpuslice.delivery"},
@@ -59,7 +59,7 @@ def test_arrows_point_down(module):
 
 IMPORTERS = {
     "cupy": {"gpuslice.engine.cuda", "gpuslice.engine.cuda_kernels"},
-    "jax": {"gpuslice.engine.jax_arrays", "gpuslice.libraries"},
+    "jax": {"gpuslice.engine.jax_arrays", "gpuslice.library_rows"},
     "dask": set(),
     "torch": {"gpuslice.torch_tensors"},
 }

@@ -8,7 +8,7 @@ from helpers import assert_same
 from libraries import LIBRARIES, library_of, to_numpy
 
 import gpuslice as gs
-from gpuslice import libraries
+from gpuslice import library_rows
 from gpuslice.versions import newest
 
 X = np.arange(1, 25, dtype=np.int32).reshape(2, 3, 4)
@@ -134,7 +134,7 @@ def assert_results(results, expected, xp):
 
 
 def test_the_tables_name_the_same_libraries():
-    assert set(libraries._ROWS) <= {library.name for library in LIBRARIES}
+    assert set(library_rows.ROWS) <= {library.name for library in LIBRARIES}
 
 
 @each_library
