@@ -17,7 +17,7 @@ inline namespace GPUSLICE_SET {
 
 constexpr bool kPixelTilesAtLines = false;
 constexpr unsigned kTileRowBytes = kPixelUnitBytes;  // bytes from row to row of a tile in shared memory
-constexpr unsigned kTileRows = kLineBytes;           // of a tile; behind them is a row that is not used
+constexpr unsigned kTileRows = kLineBytes;           // of a tile; one behind them is read and not used
 constexpr unsigned kPixelTileMemory = (kTileRows + 1) * kTileRowBytes;
 static_assert(kTileRowBytes >= kMostChannels * kVectorBytes && kCudaPixelRunBytes < 2 * 2 * kLineBytes);
 
@@ -55,12 +55,16 @@ GPUSLICE_INLINE void load_pixels(const PixelTile<Index>& tile, const Span<Index>
       loaded[k][0] = load128_aligned(first - offset[k]);
       if (offset[k]) loaded[k][1] = load128_aligned(first - offset[k] + kVectorBytes);
     }
-    // What was not loaded is stored too, where nothing reads it or items are stored after it.
+    // No branch decides what is stored: what was not loaded is stored too, as nothing reads it or items are stored
+    // after it, and behind the last vector the first is stored again.
+    Vector128 first{};
 #pragma unroll
     for (unsigned k = 0; k < kTogether; ++k) {
-      const unsigned i = at + k * kThreads, row = i / reads, byte = (i - row * reads) * kVectorBytes;
-      char* staged = memory + pixel_place(pixel, row < kTileRows ? row : kTileRows, byte);
-      *reinterpret_cast<Vector128*>(staged) = spliced(loaded[k][0], loaded[k][1], offset[k]);
+      const Vector128 v = spliced(loaded[k][0], loaded[k][1], offset[k]);
+      if (k == 0) first = v;
+      const bool again = at + k * kThreads >= count;
+      const unsigned i = again ? at : at + k * kThreads, row = i / reads, byte = (i - row * reads) * kVectorBytes;
+      *reinterpret_cast<Vector128*>(memory + pixel_place(pixel, row, byte)) = again ? first : v;
     }
 #pragma unroll 1
     for (unsigned k = 0; single; ++k, single >>= 1) {

@@ -10,8 +10,6 @@
 
 #if defined(__SSE2__)
 #include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
 #endif
 
 #include "config.h"
@@ -124,8 +122,8 @@ GPUSLICE_INLINE Vector128 gather(const char* source, long long stride) {
 GPUSLICE_INLINE Vector128 shuffled(Vector128 v, Vector128 from) {
 #if defined(__SSSE3__)
   return reinterpret_cast<Vector128>(_mm_shuffle_epi8(reinterpret_cast<__m128i>(v), reinterpret_cast<__m128i>(from)));
-#elif defined(__aarch64__)
-  return reinterpret_cast<Vector128>(vqtbl1q_u8(reinterpret_cast<uint8x16_t>(v), reinterpret_cast<uint8x16_t>(from)));
+#elif !defined(__clang__)
+  return __builtin_shuffle(v, from);
 #else
   Vector128 result;
   for (int i = 0; i < kVectorBytes; ++i) result[i] = v[from[i]];
