@@ -37,6 +37,8 @@ GPUSLICE_INLINE void load_pixels(const PixelTile<Index>& tile, const Span<Index>
   constexpr unsigned kTogether = 4;  // vectors that a thread loads before it stores the first
   const char* source = tile.source + static_cast<Stride>(tile.run_at) * tile.read_pitch + tile.unit_at * pixel;
   const unsigned reads = tile.side.unit * pixel / kVectorBytes, count = run * reads, bytes = unit * pixel;
+  // Behind the last vector the first is loaded and stored again, so that no branch decides what is stored.
+  const auto number = [&](unsigned at, unsigned k) { return at + k * kThreads < count ? at + k * kThreads : at; };
 #pragma unroll 1
   for (unsigned at = threadIdx.x; at < count; at += kTogether * kThreads) {
     Vector128 loaded[kTogether][2] = {};
@@ -44,10 +46,10 @@ GPUSLICE_INLINE void load_pixels(const PixelTile<Index>& tile, const Span<Index>
     unsigned single = 0;  // a bit for each vector that goes item by item
 #pragma unroll
     for (unsigned k = 0; k < kTogether; ++k) {
-      const unsigned i = at + k * kThreads, row = i / reads, byte = (i - row * reads) * kVectorBytes;
+      const unsigned i = number(at, k), row = i / reads, byte = (i - row * reads) * kVectorBytes;
       const char* first = source + static_cast<Stride>(row) * tile.read_pitch + byte;
       offset[k] = offset_of(first);
-      if (i >= count || byte >= bytes) continue;
+      if (byte >= bytes) continue;
       if (!are_readable<1>(span, first)) {
         single |= 1u << k;
         continue;
@@ -55,21 +57,17 @@ GPUSLICE_INLINE void load_pixels(const PixelTile<Index>& tile, const Span<Index>
       loaded[k][0] = load128_aligned(first - offset[k]);
       if (offset[k]) loaded[k][1] = load128_aligned(first - offset[k] + kVectorBytes);
     }
-    // No branch decides what is stored: what was not loaded is stored too, as nothing reads it or items are stored
-    // after it, and behind the last vector the first is stored again.
-    Vector128 first{};
+    // What was not loaded is stored too: nothing reads it, or items are stored after it.
 #pragma unroll
     for (unsigned k = 0; k < kTogether; ++k) {
-      const Vector128 v = spliced(loaded[k][0], loaded[k][1], offset[k]);
-      if (k == 0) first = v;
-      const bool again = at + k * kThreads >= count;
-      const unsigned i = again ? at : at + k * kThreads, row = i / reads, byte = (i - row * reads) * kVectorBytes;
-      *reinterpret_cast<Vector128*>(memory + pixel_place(pixel, row, byte)) = again ? first : v;
+      const unsigned i = number(at, k), row = i / reads, byte = (i - row * reads) * kVectorBytes;
+      *reinterpret_cast<Vector128*>(memory + pixel_place(pixel, row, byte)) =
+          spliced(loaded[k][0], loaded[k][1], offset[k]);
     }
 #pragma unroll 1
     for (unsigned k = 0; single; ++k, single >>= 1) {
       if (!(single & 1)) continue;
-      const unsigned i = at + k * kThreads, row = i / reads, byte = (i - row * reads) * kVectorBytes;
+      const unsigned i = number(at, k), row = i / reads, byte = (i - row * reads) * kVectorBytes;
       const char* first = source + static_cast<Stride>(row) * tile.read_pitch + byte;
       for (unsigned j = 0; j < kVectorBytes && byte + j < bytes; j += Width)
         copy_item<Width>(memory + pixel_place(pixel, row, byte) + j, first + j);

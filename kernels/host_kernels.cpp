@@ -23,8 +23,8 @@ auto body_of(const Tables& tables) {
     return Planes<HostIndex, K.width, kChannels, kBackward>(tables.target);
   else if constexpr (K.kind == kInterleaved)
     return Interleaved<HostIndex, K.width, kChannels, kBackward>(tables.source);
-  else if constexpr (K.kind == kPixelRows)
-    return PixelRows<HostIndex, K.width, K.variant>{};
+  else if constexpr (K.kind == kPixelRows)  // wider channels are gathered faster than they are taken from vectors
+    return PixelRows<HostIndex, K.width, K.width == 1 ? K.variant : 0>{};
   else
     return Rearranged<HostIndex, K.width, kChannels, kBackward, !kBackward>{};
 }

@@ -22,6 +22,7 @@ KERNELS = {
     "reversed blocks of 4 bytes": (lambda: items(64, 128, 4)[:, R], "rows<4, -1>"),
     "every second byte": (lambda: items(16384)[::2], "rows<1, 2>"),
     "every third half, backward": (lambda: items(16384, dtype="u2")[::-3], "rows<2, -3>"),
+    "every second pixel of four channels": (lambda: items(40, 128, 4)[::2, ::2], "rows<4, 0>"),
     "every fifth word": (lambda: items(16384, dtype="u4")[::5], "rows<4, 0>"),
     "every second complex128": (lambda: items(1024, dtype="c16")[::2], "rows<16, 0>"),
     "transposed bytes": (lambda: items(80, 70).T, "tiles<1, 0>"),
