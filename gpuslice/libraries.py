@@ -1,6 +1,7 @@
 """Array libraries in use, and which library an array is of. All code that depends on the library asks here."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -94,7 +95,7 @@ def _can_be_written(xp: ModuleType) -> bool:
 
 # NumPy 2 follows the standard itself; array_api_compat's wrapper of it takes longer to import than all else here.
 NUMPY = _library(np)
-by_namespace = cache(_library)
+by_namespace: Callable[[ModuleType], Library] = cache(_library)
 
 
 # Libraries whose classes of arrays do not have the standard's method, at least in versions that are in use.

@@ -39,7 +39,7 @@ class Copies:
 
     def __init__(self, prefix: str | None = None, device: str = "CPU") -> None:
         self._prefix, self._device = prefix, device
-        self.seconds = 0.0
+        self.seconds: float = 0.0
 
     def fresh(self, values: abc.Sequence[Value]) -> list[Array]:
         """Return values as NumPy arrays. Views are copied together; NumPy's arrays stay as they are."""

@@ -30,7 +30,8 @@ class Progress:
 
     def __init__(self, label: str, total: int, unit: str = "B") -> None:
         self._label, self._unit = printable(label), unit
-        self.done, self.total = 0, total
+        self.done: int = 0
+        self.total: int = total
         self._next = time.monotonic() + _PATIENCE
         self._bar: Any = None
 

@@ -28,6 +28,8 @@ class ByBridge:
 
     __slots__ = ("_bridge", "_copies", "_inner", "_steps", "_writes", "shapes")
 
+    shapes: list[tuple[int, ...]]
+
     def __init__(
         self, bridge: Bridge, inner: Prepared, regions: abc.Sequence[Region], by_library: tuple[bool, bool]
     ) -> None:

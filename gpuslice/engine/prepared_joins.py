@@ -4,6 +4,7 @@ from collections import abc
 
 import numpy as np
 
+from gpuslice.dtypes import DType
 from gpuslice.engine import choice, host_library
 from gpuslice.engine.fields import has_gaps
 from gpuslice.engine.host import HOST_EXECUTOR
@@ -26,6 +27,7 @@ class PreparedJoin:
     __slots__ = ("_axis", "_by_numpy", "_index", "_places", "dtype", "shape")
 
     shape: tuple[int, ...]
+    dtype: DType
 
     def __init__(self, joined: Joined, *, new_axis: bool) -> None:
         self.shape, self.dtype, self._axis = joined.shape, joined.dtype, joined.axis
