@@ -76,6 +76,12 @@ GPUSLICE_INLINE unsigned offset_of(const char* address) {
   return static_cast<unsigned>(reinterpret_cast<unsigned long long>(address) % kVectorBytes);
 }
 
+// Whether sources are always aligned to vectors, because their items are vectors.
+template <class Body>
+constexpr GPUSLICE_INLINE bool sources_are_aligned() {
+  return Body::kItems == 1;
+}
+
 // The aligned vectors that hold the items from some place on: where they begin in each source, and how far before what
 // is wanted.
 template <class Body>
@@ -207,16 +213,17 @@ GPUSLICE_INLINE void load_each(const Body& body, const char* source, const Place
       if (wanted >> i & 1) registers[i] = Body::gathered(source + place[i].source, stride);
     }
   } else {
-    constexpr int kVectors = Body::kRead + Body::kSources, kGroup = together(Count, kVectors, Most);
+    constexpr bool kSpliced = !sources_are_aligned<Body>();
+    constexpr int kVectors = Body::kRead + (kSpliced ? Body::kSources : 0), kGroup = together(Count, kVectors, Most);
 #pragma unroll
     for (int at = 0; at < Count; at += kGroup) {
       Vector128 loaded[kGroup][kVectors] = {};
 #pragma unroll
       for (int i = 0; i < kGroup; ++i)
-        load_all<true>(reading_of(body, source + place[at + i].source), 0, wanted >> (at + i) & 1, loaded[i]);
+        load_all<kSpliced>(reading_of(body, source + place[at + i].source), 0, wanted >> (at + i) & 1, loaded[i]);
 #pragma unroll
       for (int i = 0; i < kGroup; ++i)
-        registers[at + i] = taken<true>(body, loaded[i], reading_of(body, source + place[at + i].source));
+        registers[at + i] = taken<kSpliced>(body, loaded[i], reading_of(body, source + place[at + i].source));
     }
   }
 }

@@ -42,7 +42,7 @@ GPUSLICE_INLINE bool move_in_run(const Body& body, const Span<Index>& span, cons
     unsigned offsets = 0;
 #pragma unroll
     for (int s = 0; s < Body::kSources; ++s) offsets |= reading.offset[s];
-    if (offsets == 0)
+    if (sources_are_aligned<Body>() || offsets == 0)
       move_batch<false>(body, reading, target);
     else
       move_batch<true>(body, reading, target);

@@ -99,7 +99,7 @@ def least_in_flight(kind: str, width: int, variant: int) -> tuple[int, int]:
         return 32 if width == 1 else 48 if kind == "pixel_rows" else 64, 0
     # Four sources take so many registers that one of them may wait for the others.
     vectors = 3 if abs(variant) == 3 or (kind == "interleaved" and abs(variant) == 4) else 4
-    return vectors * VECTOR, vectors * VECTOR
+    return vectors * VECTOR, 0 if width == VECTOR else vectors * VECTOR
 
 
 def _gathers(kind: str, variant: int) -> bool:
