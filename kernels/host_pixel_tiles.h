@@ -16,7 +16,8 @@ namespace gpuslice {
 inline namespace GPUSLICE_SET {
 
 constexpr bool kPixelTilesAtLines = true;
-constexpr unsigned kRowsAtOnce = 32;  // of the source: their lines stay in the first cache, and are fetched in time
+constexpr unsigned kRowsAtOnce = 32;    // of the source: their lines stay in the first cache, and are fetched in time
+constexpr long long kPageBytes = 4096;  // addresses so far apart share a set of the first cache
 constexpr unsigned kMostUnits = kPixelUnitBytes / 2;  // pixels of a tile along the unit axis, if they have 2 bytes
 
 // Bytes from row to row of a tile's memory. The rows of a tile begin in up to a cache line's worth of places.
@@ -77,7 +78,7 @@ GPUSLICE_OUTLINE inline void find_rows(const PixelTile<unsigned long long>& tile
     rows.from[i] = tile.reversed && i < rows.pixel ? (tile.channels - 1 - i / width) * width + i % width : i;
 }
 
-// Copy a pixel byte by byte: the last one of a row of the source.
+// Copy a pixel byte by byte: the last one of a row of the source or the target.
 GPUSLICE_OUTLINE inline void copy_last_pixel(char* target, const char* source, const TileRows& rows) {
   for (unsigned i = 0; i < rows.pixel; ++i) target[i] = source[rows.from[i]];
 }
@@ -125,57 +126,75 @@ GPUSLICE_INLINE void copy_pixels(char* target, const char* source, long long rea
   }
 }
 
-// Copy the pixels of some rows of the source, from `low` to `high` along the run.
+// Copy the pixels of some rows of the source, from `low` to `high` along the run, to rows that are `pitch` bytes apart.
+// If `exact`, nothing may be written behind them.
 template <int Bytes, bool Reversed>
 GPUSLICE_OUTLINE void copy_columns(const PixelTile<unsigned long long>& tile, const TileRows& rows, long long low,
-                                   long long high, char* memory) {
+                                   long long high, char* target, long long pitch, bool exact) {
   const char* source = tile.source + tile.unit_at * rows.pixel;
   const unsigned long long after = (tile.units - tile.unit_at) * rows.pixel;  // bytes of the row from there on
-  for (unsigned u = 0; u < rows.units; ++u, memory += rows.pitch, source += rows.pixel) {
+  for (unsigned u = 0; u < rows.units; ++u, target += pitch, source += rows.pixel) {
     const long long begin = low > rows.begin[u] ? low : rows.begin[u], end = high < rows.end[u] ? high : rows.end[u];
+    if (begin >= end) continue;
     const char* read = source + begin * tile.read_pitch;
-    char* written = memory + (begin - rows.low) * rows.pixel;
-    if (u * rows.pixel + Bytes <= after)
-      copy_pixels<Bytes, Reversed>(written, read, tile.read_pitch, end - begin, rows);
-    else
-      for (long long r = begin; r < end; ++r, read += tile.read_pitch, written += rows.pixel)
-        copy_last_pixel(written, read, rows);
+    char* written = target + (begin - rows.low) * rows.pixel;
+    long long single = end - begin;  // pixels to be copied byte by byte
+    if (u * rows.pixel + Bytes <= after) {
+      single = exact && Bytes > rows.pixel && end == rows.end[u];
+      const long long count = end - begin - single;
+      copy_pixels<Bytes, Reversed>(written, read, tile.read_pitch, count, rows);
+      read += count * tile.read_pitch;
+      written += count * rows.pixel;
+    }
+    for (; single > 0; --single, read += tile.read_pitch, written += rows.pixel) copy_last_pixel(written, read, rows);
   }
 }
 
 // Copy pixels of 3 bytes, 4 by 4: expanded to 4 bytes, transposed as words, and put together again. If a side is no
-// whole number of squares, its last squares overlap the ones before.
+// whole number of squares, its last squares overlap the ones before. Nothing is written behind the pixels of the tile.
 GPUSLICE_OUTLINE inline void copy_squares(const PixelTile<unsigned long long>& tile, const TileRows& rows,
-                                          long long low, long long high, char* memory) {
+                                          long long low, long long high, char* target, long long pitch, bool) {
   constexpr unsigned kSide = 4, kPixel = 3;
+  // Copies, since what is stored through a pointer to char might change any member.
+  const unsigned units = rows.units;
+  const long long read_pitch = tile.read_pitch, last = rows.high - kSide;
   const char* source = tile.source + tile.unit_at * kPixel;
   const unsigned long long after = (tile.units - tile.unit_at) * kPixel;
   unsigned char together[kVectorBytes] = {};
   for (unsigned i = 0; i < kSide * kPixel; ++i) together[i] = i / kPixel * kSide + rows.from[i % kPixel];
   const Vector128 from = load128(reinterpret_cast<const char*>(together));
+  target -= rows.low * kPixel;
   for (long long r = low; r < high; r += kSide) {
-    const long long row = r + kSide <= rows.high ? r : rows.high - kSide;
-    for (unsigned u = 0; u < rows.units; u += kSide) {
-      const unsigned column = u + kSide <= rows.units ? u : rows.units - kSide;
+    const long long row = r < last ? r : last;
+    const bool exact = (rows.high - row) * kPixel < kVectorBytes;  // nothing may be written behind the tile
+    for (unsigned u = 0; u < units; u += kSide) {
+      const unsigned column = u + kSide <= units ? u : units - kSide;
       // A vector has 4 bytes more than a square's row. They are those before it, if there are none after it.
       const bool ends = column * kPixel + kVectorBytes > after;
-      const char* read = source + row * tile.read_pitch + column * kPixel - (ends ? kSide : 0);
-      char* written = memory + column * rows.pitch + (row - rows.low) * kPixel;
+      const char* read = source + row * read_pitch + column * kPixel - (ends ? kSide : 0);
+      char* written = target + column * pitch + row * kPixel;
       Vector128 square[kSide];
 #pragma GCC unroll 4
-      for (unsigned i = 0; i < kSide; ++i, read += tile.read_pitch) {
+      for (unsigned i = 0; i < kSide; ++i, read += read_pitch) {
         const Vector128 v = load128(read);
         square[i] = ends ? __builtin_shufflevector(v, v, 4, 5, 6, 6, 7, 8, 9, 9, 10, 11, 12, 12, 13, 14, 15, 15)
                          : __builtin_shufflevector(v, v, 0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11);
       }
       transpose<4>(square);
 #pragma GCC unroll 4
-      for (unsigned i = 0; i < kSide; ++i, written += rows.pitch) store128(written, shuffled(square[i], from));
+      for (unsigned i = 0; i < kSide; ++i, written += pitch) {
+        const Vector128 v = shuffled(square[i], from);
+        if (exact)
+          memcpy(written, &v, kSide * kPixel);
+        else
+          store128(written, v);
+      }
     }
   }
 }
 
-using CopyRows = void(const PixelTile<unsigned long long>&, const TileRows&, long long, long long, char*);
+using CopyRows = void(const PixelTile<unsigned long long>&, const TileRows&, long long, long long, char*, long long,
+                      bool);
 
 // Return how the pixels of a tile are copied.
 GPUSLICE_INLINE CopyRows* copy_rows_of(const PixelTile<unsigned long long>& tile, const TileRows& rows) {
@@ -196,19 +215,32 @@ GPUSLICE_INLINE void write_pixels(char* target, const char* source, unsigned byt
   if (const unsigned rest = bytes - head - lines) memcpy(target + head + lines, source + head + lines, rest);
 }
 
+// Fetch what some rows of a tile read or write later.
+GPUSLICE_INLINE void prefetch_rows(const char* tile, long long first, long long pitch, long long count,
+                                   unsigned bytes) {
+  for (; count > 0; --count, first += pitch)
+    for (unsigned line = 0; line < bytes; line += kLineBytes) prefetch(tile, first + line);
+}
+
 GPUSLICE_OUTLINE inline void move_pixel_rows(const PixelTile<unsigned long long>& tile, unsigned width, char* memory) {
   TileRows rows;
   find_rows(tile, width, rows);
   CopyRows* const copy_rows = copy_rows_of(tile, rows);
   const char* next = tile.source + (tile.unit_at + rows.units) * rows.pixel;  // what the next tile reads
+  char* target = tile.target + tile.unit_at * tile.write_pitch;
+  // Through the caches the memory is needed only if the target's rows would share a set of the first one.
+  const bool direct = !tile.stream && tile.write_pitch % kPageBytes;
   for (long long r = rows.low; r < rows.high; r += kRowsAtOnce) {
     const long long end = r + kRowsAtOnce < rows.high ? r + kRowsAtOnce : rows.high;
-    for (long long i = r; i < end; ++i)
-      for (unsigned line = 0; line < rows.units * rows.pixel; line += kLineBytes)
-        prefetch(next, i * tile.read_pitch + line);
-    copy_rows(tile, rows, r, end, memory);
+    prefetch_rows(next, r * tile.read_pitch, tile.read_pitch, end - r, rows.units * rows.pixel);
+    if (direct) {
+      prefetch_rows(target, end * rows.pixel, tile.write_pitch, rows.units, kRowsAtOnce * rows.pixel);
+      copy_rows(tile, rows, r, end, target + rows.low * rows.pixel, tile.write_pitch, true);
+    } else {
+      copy_rows(tile, rows, r, end, memory, rows.pitch, false);
+    }
   }
-  char* target = tile.target + tile.unit_at * tile.write_pitch;
+  if (direct) return;
   for (unsigned u = 0; u < rows.units; ++u, target += tile.write_pitch, memory += rows.pitch) {
     if (rows.begin[u] == rows.end[u]) continue;
     char* written = target + rows.begin[u] * rows.pixel;
