@@ -185,7 +185,9 @@ def small_numpy_parts(value: Joined) -> abc.Sequence[Array] | None:
     itemsize, inner = value.dtype.itemsize, max(1, prod(value.shape[value.axis :]))
     outer = prod(value.shape) // inner
     part = max(1, inner // value.count)
-    if not numpy_is_faster(itemsize, [((outer, part), (inner * itemsize, itemsize))], value.count):
+    # The axis of single items is left out: it is no run.
+    layout = ((outer, part), (inner * itemsize, itemsize)) if part > 1 else ((outer,), (inner * itemsize,))
+    if not numpy_is_faster(itemsize, [layout], value.count):
         return None
     if value.arrays is not None:
         return value.arrays

@@ -155,7 +155,7 @@ class KernelExecutor(ABC):
         self, size: int, geometry: tuple[Geometry, ...], sources: abc.Sequence[int], targets: abc.Sequence[int]
     ) -> Plan:
         """Return the plan for parts at some addresses. It holds for all addresses with the same alignment."""
-        return self._plans(size, geometry, _alignment(sources), _places(targets))
+        return self._plans(size, geometry, _places(sources), _places(targets))
 
     def run_planned(
         self,
@@ -198,25 +198,17 @@ def byte_offset_and_strides(region: Region, strides: tuple[int, ...]) -> tuple[i
     return offset, tuple([stride * step for stride, step in zip(strides, region.step, strict=True)])
 
 
-def _alignment(sources: abc.Sequence[int]) -> tuple[int, ...]:
-    """Return all that a plan depends on of source addresses: their position in a vector, and the distances of a few."""
-    if len(sources) > MAX_CHANNELS:
-        return tuple([source % VECTOR_BYTES for source in sources])
-    base = sources[0] - sources[0] % VECTOR_BYTES
-    return tuple([source - base for source in sources])
+def _places(addresses: abc.Sequence[int]) -> tuple[int, ...]:
+    """Return all that a plan depends on of addresses: their position in a vector, and few distances within a pixel.
 
-
-def _places(targets: abc.Sequence[int]) -> tuple[int, ...]:
-    """Return all that a plan depends on of target addresses: their position in a vector, and the distances in a pixel.
-
-    Other distances differ from call to call. Targets that are no neighbours have large distances here, too.
+    Other distances differ from call to call. Arrays that are no neighbours have large distances here, too.
     """
-    if not 1 < len(targets) <= MAX_CHANNELS:
-        return tuple([target % VECTOR_BYTES for target in targets])
-    first, lead = targets[0], targets[0] % VECTOR_BYTES
+    if not 1 < len(addresses) <= MAX_CHANNELS:
+        return tuple([address % VECTOR_BYTES for address in addresses])
+    first, lead = addresses[0], addresses[0] % VECTOR_BYTES
     return tuple(
         [
-            target - first + lead if abs(target - first) < PIXEL_BYTES else (i << 20) + target % VECTOR_BYTES
-            for i, target in enumerate(targets)
+            address - first + lead if abs(address - first) < PIXEL_BYTES else (i << 20) + address % VECTOR_BYTES
+            for i, address in enumerate(addresses)
         ]
     )

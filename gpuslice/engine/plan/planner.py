@@ -14,8 +14,8 @@ def plan(parts: abc.Sequence[Part], itemsize: int) -> tuple[list[LaunchPlan], li
 
     Notes
     -----
-    Of the addresses only the alignment to a vector matters, and for up to MAX_CHANNELS parts the distances of their
-    sources and whether their targets are neighbours. A plan holds for all parts that agree in these.
+    Of the addresses only the alignment to a vector matters, and whether up to MAX_CHANNELS sources or targets are
+    neighbours in a pixel. A plan holds for all parts that agree in these.
     """
     simplified = [_simplified(group, parts, itemsize) for group in groups_of(parts, itemsize)]
     left = [i for launch in simplified if len(launch.axes) > MAX_RANK for i in launch.parts]
