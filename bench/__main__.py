@@ -1,10 +1,11 @@
-"""``python -m bench``: time gpuslice beside others, also ``images`` only, ``compare`` two commits, or ``tune``."""
+"""``python -m bench``: time gpuslice beside others; ``images``, ``models``, ``compare`` two commits, or ``tune``."""
 
 import argparse
 import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         compare(_compare_parser().parse_args(words[1:]))
         return
-    if words[:1] == ["tune"]:
-        from bench import tune
-
-        parser = argparse.ArgumentParser(prog="python -m bench tune", description=tune.__doc__)
-        tune.add_options(parser)
-        tune.main(parser.parse_args(words[1:]))
+    if words[:1] in (["tune"], ["models"]):
+        command = import_module(f"bench.{words[0]}")
+        parser = argparse.ArgumentParser(prog=f"python -m bench {words[0]}", description=command.__doc__)
+        command.add_options(parser)
+        command.main(parser.parse_args(words[1:]))
         return
     if words[:1] == ["images"]:
         _run_images(_image_parser().parse_args(words[1:]))

@@ -35,7 +35,7 @@ pytest_plugins = ["cuda_on_cpu.plugin"]  # --cuda-on-cpu
 
 def pytest_addoption(parser):
     """Add the option of tests/models/. Old versions of pytest do not read it from a file there."""
-    parser.addoption("--models", help="folder with the wheels of silero-vad and rapidocr-onnxruntime")
+    parser.addoption("--models", help="folder with the wheels of bench/models.txt")
     parser.addoption("--seed", type=int, default=0, help="seed of tests/campaigns/")
     parser.addoption("--rounds", type=float, default=1, help="factor for the number of rounds of tests/campaigns/")
 

@@ -1,4 +1,4 @@
-"""Real models on onnx.reference: with our operators they give the same bits, and what onnxruntime gives. And their parts.
+"""Real models: their nodes and parts give onnxruntime's bits, and so do whole models on onnx.reference with our operators.
 
 Run by ``nox -s models``, which fetches the packages that carry them.
 """
@@ -14,6 +14,9 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from bench import model_files
+from bench.model_nodes import pieces
+from bench.models import compare, node_calls, part_calls
 from gpuslice.onnx import Graph, parts, reference_ops
 
 
@@ -49,7 +52,7 @@ MODELS = {
 
 def read(folder, name):
     """Return a model from the wheel that holds it."""
-    for wheel in Path(folder).glob("*.whl"):
+    for wheel in folder.glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             if name in archive.namelist():
                 return onnx.load(io.BytesIO(archive.read(name)))
@@ -62,11 +65,32 @@ def count(graph, operator):
     return sum(node.op_type == operator for node in graph.node) + sum(count(g, operator) for g in subgraphs)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_model(name, request):
-    folder = request.config.getoption("--models")
-    if folder is None:
+@pytest.fixture
+def folder(request):
+    """The folder with the wheels."""
+    given = request.config.getoption("--models")
+    if given is None:
         pytest.skip("the models are not here: run `nox -s models`")
+    return Path(given)
+
+
+@pytest.mark.parametrize("package", model_files.packages())
+def test_nodes_and_parts(package, folder):
+    """Each by `run_node`, by `Graph` and by `reference_ops`, the first time and again."""
+    files = list(model_files.read(folder, package))
+    assert files
+    for file in files:
+        found = pieces(file)
+        assert found.nodes
+        assert found.parts
+        for make_calls, members in ((node_calls, found.nodes), (part_calls, found.parts)):
+            for piece in members:
+                row = compare(piece, make_calls(piece))
+                assert (piece.source, row.wrong) == (piece.source, [])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_model(name, folder):
     make_inputs, operators = MODELS[name]
     model = read(folder, name)
     for operator, expected in operators.items():
