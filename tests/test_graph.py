@@ -352,6 +352,33 @@ def test_runs_that_are_known_give_the_same():
             assert not np.shares_memory(results[name], right)
 
 
+def test_bounds_that_are_returned_too_may_have_any_strides():
+    bounds = tensor_info("bounds", [2], TensorProto.INT64)
+    nodes = [node("Split", ["bounds"], ["s", "e"], num_outputs=2), node("Slice", ["x", "s", "e"])]
+    graph = Graph(model(nodes, ["x", bounds], ["y", tensor_info("e", [1], TensorProto.INT64), bounds]))
+    packed, apart = np.array([0, 1]), np.array([0, 7, 1, 7])[::2]
+    for given in (packed, apart, packed, np.array([1, 0])[::-1]):
+        results = graph.run({"x": X, "bounds": given})
+        assert_same(results["y"], X[:1].copy())
+        assert_same(results["e"], np.array([1]))
+        assert_same(results["bounds"], packed)
+
+
+def test_the_same_array_as_two_inputs_is_not_known_as_one():
+    graph = Graph(
+        model(
+            [node("Slice", ["x", "zero", "one"], ["a"]), node("Slice", ["z", "zero", "one"], ["b"])],
+            ["x", "z"],
+            ["a", "b"],
+            {"zero": [0], "one": [1]},
+        )
+    )
+    for x, z in ((X, X), (X, X + 1), (X + 2, X), (X, X)):
+        results = graph.run({"x": x, "z": z})
+        assert_same(results["a"], x[:1].copy())
+        assert_same(results["b"], z[:1].copy())
+
+
 def test_a_known_run_is_refused_and_traced_like_another():
     graph = Graph(chain())
     for _ in range(2):

@@ -161,3 +161,46 @@ def test_nodes_that_are_known_are_not_confused_with_others():
     for sizes in ([1, 2], [2, 1]):
         parts = run_node(sized, [X, np.array(sizes, np.float32)], opset=1)
         assert [part.shape[1] for part in parts] == sizes
+
+
+ONE, TWO = np.array([1]), np.array([2])
+
+
+@pytest.mark.parametrize(
+    ("op", "opset", "inputs", "outputs", "attributes"),
+    [
+        ("Slice", 13, [X, ONE, TWO, ONE, ONE], ["y"], {}),  # an array is there twice
+        ("Slice", 13, [X, [0], (1,), None, TWO], ["y"], {}),
+        ("Slice", 13, [TWO, np.array([0]), ONE], ["y"], {}),
+        ("Slice", 13, [ONE, ONE, ONE], ["y"], {}),
+        ("Slice", 1, [X], ["y"], {"starts": [1], "ends": [9]}),
+        ("Split", 13, [X, np.array([1, 1, 1])], ["a", "", "b"], {"axis": 1}),
+        ("SplitToSequence", 11, [X], ["y"], {"axis": 1}),
+    ],
+)
+def test_a_run_of_the_same_kind_is_known(op, opset, inputs, outputs, attributes, monkeypatch):
+    """It is not run in full again. Then no array is there twice."""
+    of = node(op, [f"i{i}" for i in range(len(inputs))], outputs, **attributes)
+    others = [value.copy() if isinstance(value, np.ndarray) else value for value in inputs]
+    others[0] += 1
+    with gs.trace():  # always in full
+        expected = run_node(of, others, opset=opset)
+    run_node(of, inputs, opset=opset)
+    monkeypatch.delattr("gpuslice.onnx.node.apply")
+    for actual, right in zip(run_node(of, others, opset=opset), expected, strict=True):
+        if isinstance(right, np.ndarray):
+            assert_same(actual, right)
+        else:
+            assert type(actual) is type(right)
+            for item, same in zip(actual or (), right or (), strict=True):
+                assert_same(item, same)
+
+
+def test_an_array_that_is_data_twice_is_not_known_as_one():
+    """A sequence of two views of one array, then of two arrays of its kind."""
+    pair = node("SequenceConstruct", ["a", "b"])
+    other = X + 1
+    for first, second in ((X, X), (X, other), (other, X)):
+        ((a, b),) = run_node(pair, [first, second], opset=11)
+        assert_same(a, first)
+        assert_same(b, second)

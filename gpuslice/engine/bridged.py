@@ -77,11 +77,14 @@ class ByBridge:
         return self._bridge.fresh(taken, is_view=not axes) if copied else taken
 
 
-def prepared_for(array: Array, values: abc.Sequence[Lazy]) -> Prepared | None:
-    """Return how values that are regions of one array are copied; None if they are others, many or unusual."""
+def prepared_for(array: Array, values: abc.Sequence[Lazy], *, keep: bool = True) -> Prepared | None:
+    """Return how values that are regions of one array are copied; None if they are others, many or unusual.
+
+    ``keep=False`` is for a caller that keeps it.
+    """
     bridge = None if type(array) in EXECUTORS else bridge_of(array)
     if bridge is None:
-        return prepared.prepared_for(array, values)
+        return prepared.prepared_for(array, values, keep=keep)
     if not bridge.is_plain(array):
         return None
     source = bridge.to_numpy(array)
@@ -90,7 +93,7 @@ def prepared_for(array: Array, values: abc.Sequence[Lazy]) -> Prepared | None:
         if type(value) is not View or value.array is not array:
             return None
         views.append(View(source, value.region, NUMPY))
-    inner = prepared.prepared_for(source, views)
+    inner = prepared.prepared_for(source, views, keep=keep)
     if inner is None:
         return None
     by_library = by_their_library(values, views, written=False), by_their_library(values, views, written=True)

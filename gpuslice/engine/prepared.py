@@ -140,8 +140,11 @@ class Prepared(Protocol):
     def into(self, array: Array, targets: abc.Sequence[Array]) -> None: ...
 
 
-def prepared_for(array: Array, values: abc.Sequence[Lazy]) -> Prepared | None:
-    """Return how values that are regions of one array are copied; None if they are others, many or unusual."""
+def prepared_for(array: Array, values: abc.Sequence[Lazy], *, keep: bool = True) -> Prepared | None:
+    """Return how values that are regions of one array are copied; None if they are others, many or unusual.
+
+    ``keep=False`` is for a caller that keeps it.
+    """
     executor, prepare = EXECUTORS.get(type(array)), PREPARERS.get(type(array))
     if not 0 < len(values) <= _MOST_REGIONS:
         return None
@@ -153,10 +156,10 @@ def prepared_for(array: Array, values: abc.Sequence[Lazy]) -> Prepared | None:
     regions = tuple([value.region for value in values])  # type: ignore[union-attr]
     if executor is None:
         return prepare(array.dtype, regions) if prepare else None
-    return _prepare(executor, values[0].library.address, array.strides, array.dtype, regions)
+    find = _kept if keep else _prepare
+    return find(executor, values[0].library.address, array.strides, array.dtype, regions)
 
 
-@bounded_cache(6)
 def _prepare(
     executor: KernelExecutor,
     address: Address | None,
@@ -176,6 +179,9 @@ def _prepare(
     if not moves_bits or address is None:
         return None
     return ByKernels(executor, address, strides, dtype, regions)
+
+
+_kept = bounded_cache(6)(_prepare)
 
 
 def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

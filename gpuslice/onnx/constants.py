@@ -67,10 +67,8 @@ def first_foreign(values: abc.Iterable[Any]) -> View | None:
     return None
 
 
-def placed(array: Array, like: View | None, name: str) -> Array:
+def placed(array: Array, like: View, name: str) -> Array:
     """Return a constant in the library and on the device of ``like``; raise TypeError if its dtype is missing there."""
-    if like is None:
-        return array
     expected = dtype_name(array.dtype)
     try:
         bridge = like.library.bridge

@@ -12,7 +12,7 @@ from gpuslice.engine import View
 from gpuslice.errors import describe, error_prefix, listed
 from gpuslice.onnx.constants import constant_value, first_foreign, placed
 from gpuslice.onnx.declared import Declared
-from gpuslice.onnx.evaluate import Value, finish
+from gpuslice.onnx.evaluate import Value
 from gpuslice.onnx.graph_node import GraphNode, check_names
 from gpuslice.onnx.known_runs import KnownRuns
 from gpuslice.onnx.model import check_model, check_supported, name_of, opset_of
@@ -61,11 +61,12 @@ class Graph:
         sparse = [(tensor.values.name, sparse_value(tensor)) for tensor in graph.sparse_initializer]
         self._constants = _by_name("initializer", dense + sparse)
         self.inputs = {name: entry for name, entry in self.declared.items() if name not in self._constants}
-        # An output may be listed twice.
-        self._results = [(entry.name, Declared.of(entry)) for entry in graph.output]
-        self.outputs = dict(self._results)
+        self._names = [entry.name for entry in graph.output]  # an output may be listed twice
+        self._results = [Declared.of(entry) for entry in graph.output]
+        self.outputs = dict(zip(self._names, self._results, strict=True))
         self._nodes: list[GraphNode] = []
         self._read_nodes(graph.node, opset_of(model))
+        self._views = {name: View.of(array) for name, array in self._constants.items()}
         self._moved = self._names_moved()
         self._unread = self._names_unread()
         self._known = KnownRuns(_names_read(self._nodes), self._constants)
@@ -93,20 +94,20 @@ class Graph:
         ValueError, TypeError, IndexError
             Inputs are missing, unknown, or not as the model declares them, or the operator of a node raises.
         """
-        return dict(self.run_in_order(inputs, observe=observe))
+        return dict(zip(self._names, self._run(inputs, observe), strict=True))
 
     def run_in_order(self, inputs: abc.Mapping[str, Any], *, observe: Observer | None = None) -> list[tuple[str, Any]]:
         """Return what `run` does as pairs in the model's order. An output that it lists twice is there twice."""
+        return list(zip(self._names, self._run(inputs, observe), strict=True))
+
+    def _run(self, inputs: abc.Mapping[str, Any], observe: Observer | None) -> list[Any]:
         if observe is not None and not callable(observe):
             raise TypeError(f"observe must be callable or None; got {describe(observe)}")
         key = self._known.key(inputs.items()) if observe is None and type(inputs) is dict else None
         known = self._known.run(key, inputs)
         if known is not None:
             return known
-        results = self.evaluate(inputs, observe=observe)
-        self._known.learn(key, inputs.items(), results)
-        finished = finish([value for _, value in results])
-        return [(name, value) for (name, _), value in zip(results, finished, strict=True)]
+        return self._known.finish(key, inputs, [value for _, value in self.evaluate(inputs, observe=observe)])
 
     def evaluate(self, inputs: abc.Mapping[str, Any], *, observe: Observer | None = None) -> list[tuple[str, Value]]:
         """Return the outputs in the model's order as they are before anything is copied."""
@@ -115,9 +116,9 @@ class Graph:
             values |= self._run_node(node, values, inputs, observe)
             for name in unread:
                 del values[name]
-        for name, declared in self._results:
+        for name, declared in zip(self._names, self._results, strict=True):
             declared.check_output(values[name], name)
-        return [(name, values[name]) for name, _ in self._results]
+        return [(name, values[name]) for name in self._names]
 
     def _run_node(
         self, node: GraphNode, values: abc.Mapping[str, Any], inputs: abc.Mapping[str, Any], observe: Observer | None
@@ -187,11 +188,10 @@ class Graph:
             raise ValueError(f"input {listed(map(repr, missing))} {verb} not given")
         given = {name: self.declared[name].check(value, name) for name, value in inputs.items()}
         like = first_foreign(value for name, value in given.items() if name in self._moved)
-        constants = {
-            name: View.of(placed(array, like, name) if name in self._moved else array)
-            for name, array in self._constants.items()
-        }
-        return constants | given
+        if like is None:
+            return self._views | given
+        moved = [(name, array) for name, array in self._constants.items() if name in self._moved]
+        return self._views | {name: View.of(placed(array, like, name)) for name, array in moved} | given
 
 
 def _by_name(kind: str, entries: abc.Iterable[tuple[str, T]]) -> dict[str, T]:

@@ -1,14 +1,15 @@
 """Runs of a node or graph that were made before: with inputs of the same kinds, they are a few prepared copies."""
 
 from collections import abc
-from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuslice.caches import BoundedCache
 from gpuslice.engine import Prepared, View, is_tracing, prepared_for
 from gpuslice.libraries import Array, bridge_of
+from gpuslice.onnx.evaluate import finish
 from gpuslice.sequence import Sequence, items_of
 
 # Bounds that are inputs are part of what is known of a run, if they are few.
@@ -17,10 +18,11 @@ _MOST_BOUND_BYTES = 512
 _cache = BoundedCache(8)
 
 Key = tuple[Any, ...]
+# Name, and whether it is a constant.
+_Source = tuple[str | int, bool]
 
 
-@dataclass(frozen=True)
-class _Copies:
+class _Copies(NamedTuple):
     """The copies of one array.
 
     Attributes
@@ -39,26 +41,25 @@ class _Copies:
     places: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class _Run:
-    """A run: its copies, and how the tensors become outputs.
+class _Run(NamedTuple):
+    """A run of several copies, or with outputs that are not all tensors.
 
     Attributes
     ----------
     copies : list of _Copies
-    outputs : list of (str, str or None, int)
-        Name; for a sequence its dtype; the number of tensors, 0 for an output that is not wanted.
+    outputs : list of (str or None, int)
+        For a sequence its dtype; the number of tensors, 0 for an output that is not wanted.
     tensors : int
         The number of all tensors.
     """
 
     copies: list[_Copies]
-    outputs: list[tuple[str, str | None, int]]
+    outputs: list[tuple[str | None, int]]
     tensors: int
 
 
 class KnownRuns:
-    """What is known of the runs of one node or graph.
+    """What is known of the runs of one node or graph. Each run looks it up, so `key` and `run` are written for speed.
 
     Parameters
     ----------
@@ -71,25 +72,28 @@ class KnownRuns:
         self._of = object()  # stands for the node or graph in the keys, and keeps nothing alive
         self._bounds = bounds
         self._constants = constants
+        self._fixed: dict[int, _Source | None] = {id(array): (name, True) for name, array in constants.items()}
 
     def key(self, inputs: abc.Iterable[tuple[str | int, Any]]) -> Key | None:
         """Return the key of a run with inputs by name.
 
-        Return None if an input is not a NumPy array of plain items or a plain tensor, or its bounds are many. Bounds
-        may also be a list of exact ints.
+        Return None if an input is not a NumPy array or a plain tensor, or its bounds are many. Bounds may also be a
+        list of exact ints.
         """
         if is_tracing():
             return None
+        bounds = self._bounds
         key: list[Any] = [self._of]
         for name, value in inputs:
             kind = type(value)
-            if kind is np.ndarray and not value.dtype.hasobject:
-                key += name, value.shape, value.strides, value.dtype
-                if name in self._bounds:
-                    if value.nbytes > _MOST_BOUND_BYTES:
-                        return None
-                    key.append(value.tobytes())
-            elif (kind is list or kind is tuple) and name in self._bounds:
+            if kind is np.ndarray:
+                if name not in bounds:
+                    key += name, value.shape, value.strides, value.dtype
+                elif value.nbytes <= _MOST_BOUND_BYTES:
+                    key += name, value.dtype, value.shape, value.tobytes()
+                else:
+                    return None
+            elif (kind is list or kind is tuple) and name in bounds:
                 for number in value:
                     if type(number) is not int:
                         return None
@@ -102,54 +106,79 @@ class KnownRuns:
                 key += name, of
         return tuple(key)
 
-    def run(self, key: Key | None, inputs: Any) -> list[tuple[str, Any]] | None:
-        """Return the outputs of a run by name; None if it is not known."""
-        known: _Run | None = _cache.results.get(key)  # type: ignore[arg-type]
+    def run(self, key: Key | None, inputs: Any) -> list[Any] | None:
+        """Return the outputs of a run; None if it is not known, or if memory is short, as the run in full says."""
+        known: _Copies | _Run | None = _cache.results.get(key)  # type: ignore[arg-type]
         if known is None:
             return None
-        tensors: list[Any] = [None] * known.tensors
         try:
+            if isinstance(known, _Copies):
+                return self._results(known, inputs)
+            tensors: list[Any] = [None] * known.tensors
             for copies in known.copies:
-                array = (self._constants if copies.is_constant else inputs)[copies.name]
-                for place, result in zip(copies.places, copies.prepared.fresh(array), strict=True):
+                for place, result in zip(copies.places, self._results(copies, inputs), strict=True):
                     tensors[place] = result
-        except MemoryError:  # the run in full says what was wanted
+        except MemoryError:
             return None
         waiting, outputs = iter(tensors), []
-        for name, dtype, count in known.outputs:
+        for dtype, count in known.outputs:
             if dtype is None:
-                value = next(waiting) if count else None
+                outputs.append(next(waiting) if count else None)
             else:
-                value = Sequence.of_items([next(waiting) for _ in range(count)], dtype)
-            outputs.append((name, value))
+                outputs.append(Sequence.of_items(list(islice(waiting, count)), dtype))
         return outputs
 
-    def learn(
-        self, key: Key | None, inputs: abc.Iterable[tuple[Any, Any]], results: abc.Iterable[tuple[str, Any]]
-    ) -> None:
-        """Keep a run whose outputs, not yet copied, are regions of inputs and constants."""
-        if key is None:
-            return
-        given = {name: value for name, value in inputs if type(value) is np.ndarray or bridge_of(value) is not None}
-        arrays = {**self._constants, **given}
-        names = {id(array): name for name, array in arrays.items()}
-        if len(names) < len(arrays):  # one array has two names, and another run may have two arrays
-            return
-        outputs: list[tuple[str, str | None, int]] = []
-        by_array: dict[Any, list[tuple[int, View]]] = {}
+    def _results(self, copies: _Copies, inputs: Any) -> list[Array]:
+        return copies.prepared.fresh((self._constants if copies.is_constant else inputs)[copies.name])
+
+    def finish(self, key: Key | None, inputs: Any, results: abc.Sequence[Any]) -> list[Any]:
+        """Return the outputs of a run, which are not yet copied, and keep the run if that is possible.
+
+        ``inputs`` is a mapping by name, or for a node a sequence.
+        """
+        return (self.run(key, inputs) if self._learn(key, inputs, results) else None) or finish(results)
+
+    def _learn(self, key: Key | None, inputs: Any, results: abc.Iterable[Any]) -> bool:
+        """Keep a run whose outputs are regions of constants and of inputs that are not bounds; return whether it is."""
+        sources = None if key is None else self._sources(inputs)
+        if sources is None:
+            return False
+        outputs: list[tuple[str | None, int]] = []
+        members: dict[_Source, list[tuple[int, View]]] = {}
         tensors = 0
-        for output, value in results:
+        for value in results:
             items = items_of(value) if isinstance(value, Sequence) else [] if value is None else [value]
-            outputs.append((output, value.dtype if isinstance(value, Sequence) else None, len(items)))
+            outputs.append((value.dtype if isinstance(value, Sequence) else None, len(items)))
             for item in items:
-                if type(item) is not View or id(item.array) not in names:
-                    return
-                by_array.setdefault(names[id(item.array)], []).append((tensors, item))
+                if type(item) is not View:
+                    return False
+                source = sources.get(id(item.array))
+                if source is None:
+                    return False
+                members.setdefault(source, []).append((tensors, item))
                 tensors += 1
         copies = []
-        for name, members in by_array.items():
-            prepared = prepared_for(members[0][1].array, [view for _, view in members])
+        for source, taken in members.items():
+            prepared = prepared_for(taken[0][1].array, [view for _, view in taken], keep=False)
             if prepared is None:
-                return
-            copies.append(_Copies(name, name not in given, prepared, tuple([place for place, _ in members])))
-        _cache.keep(key, _Run(copies, outputs, tensors))
+                return False
+            copies.append(_Copies(*source, prepared, tuple([place for place, _ in taken])))
+        # The results of one copy are the outputs, in order.
+        is_plain = len(copies) == 1 and all(output == (None, 1) for output in outputs)
+        _cache.keep(key, copies[0] if is_plain else _Run(copies, outputs, tensors))  # type: ignore[arg-type]
+        return True
+
+    def _sources(self, inputs: Any) -> dict[int, _Source | None] | None:
+        """Return what outputs may be regions of, by the array's id; None if an input has references to objects.
+
+        An array that is there twice is none of them: in another run it may be two arrays. Nor are bounds, whose strides
+        are not in the key.
+        """
+        sources = self._fixed.copy()
+        for name, value in inputs.items() if isinstance(inputs, dict) else enumerate(inputs):
+            is_numpy = type(value) is np.ndarray
+            if is_numpy and value.dtype.hasobject:
+                return None
+            if name not in self._bounds and (is_numpy or bridge_of(value) is not None):
+                sources[id(value)] = None if id(value) in sources else (name, False)
+        return sources

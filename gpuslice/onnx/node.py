@@ -12,7 +12,7 @@ from onnx import AttributeProto, NodeProto
 
 from gpuslice.caches import bounded_cache
 from gpuslice.errors import describe, error_prefix
-from gpuslice.onnx.evaluate import apply, check_attributes, check_input_count, check_outputs, finish
+from gpuslice.onnx.evaluate import apply, check_attributes, check_input_count, check_outputs
 from gpuslice.onnx.known_runs import KnownRuns
 from gpuslice.versions import Version, find_version
 
@@ -82,16 +82,14 @@ def run_node(node: NodeProto, inputs: abc.Sequence[Any], *, opset: int) -> list[
     key = read.known.key(enumerate(inputs)) if type(inputs) in (list, tuple) else None
     known = read.known.run(key, inputs)
     if known is not None:
-        return [value for _, value in known]
+        return known
     with error_prefix(read.version.name):
         values = _match_inputs(read.inputs, inputs)
         check_input_count(read.version, [value is not None for value in values])
         outputs = apply(read.version, values, read.attributes, len(read.outputs))
         if "" in read.outputs:
             outputs = [value if name else None for name, value in zip(read.outputs, outputs, strict=True)]
-        if len(outputs) <= _MOST_KNOWN_OUTPUTS:
-            read.known.learn(key, enumerate(inputs), zip(read.outputs, outputs, strict=True))
-        return finish(outputs)
+        return read.known.finish(key if len(outputs) <= _MOST_KNOWN_OUTPUTS else None, inputs, outputs)
 
 
 @dataclass(frozen=True)
@@ -125,6 +123,8 @@ def check_node(node: object) -> None:
 
 def check_opset(node: NodeProto, opset: object) -> int:
     """Return an opset as a Python int; raise ValueError if it is not an int of at least 1."""
+    if type(opset) is int and opset >= 1:  # in every call, so without what others need
+        return opset
     try:
         number = 0 if isinstance(opset, (bool, np.bool)) else operator.index(opset)  # type: ignore[arg-type]
     except TypeError:

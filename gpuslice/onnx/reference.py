@@ -39,7 +39,7 @@ class _Operator(OpRun):
         try:
             known = self._known.run(self._known.key(enumerate(args)), args) if self._known else None
             if known is not None:
-                return tuple([_as_output(value) for _, value in known])
+                return tuple(map(_as_output, known))
             return super().run(*args, **kwargs)  # type: ignore[no-untyped-call]
         except TypeError as error:
             if isinstance(error.__cause__, TypeError):
@@ -47,16 +47,17 @@ class _Operator(OpRun):
             raise
 
     def _run(self, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
-        version, names = self._version, self.onnx_node.output
+        version = self._version
         # The evaluator passes every attribute of its own newest schema: None if the node does not have it, and the
         # caller's value if the node is in a function.
         given = {name: _plain(value) for name, value in attributes.items() if name in self._given and value is not None}
         with error_prefix(version.name):
             values = [_as_input(version, position, value) for position, value in enumerate(inputs)]
-            outputs = evaluate(version, values, given, len(names))
-        if self._known:
-            self._known.learn(self._known.key(enumerate(inputs)), enumerate(inputs), zip(names, outputs, strict=True))
-        return tuple(map(_as_output, finish(outputs)))
+            outputs = evaluate(version, values, given, len(self.onnx_node.output))
+        known = self._known
+        return tuple(
+            map(_as_output, known.finish(known.key(enumerate(inputs)), inputs, outputs) if known else finish(outputs))
+        )
 
 
 def reference_ops() -> list[type]:
