@@ -11,7 +11,7 @@ R = TypeVar("R")
 _MEGABYTE = 1 << 20
 # A result that would take more than this share of its cache is not kept: it would drive out all others.
 _LARGEST_SHARE = 4
-_INT_BYTES, _CONTAINER_BYTES = 28, 56
+_INT_BYTES, _CONTAINER_BYTES = 32, 56
 
 _caches: list["BoundedCache"] = []
 
@@ -93,11 +93,11 @@ def _size_of(value: Any) -> int:
     while waiting:
         item = waiting.pop()
         kind = type(item)
-        if kind is int:
-            total += _INT_BYTES + item.bit_length() // 8
-        elif kind is tuple or kind is list:
-            total += _CONTAINER_BYTES + 8 * len(item)
-            waiting += item
+        if kind is tuple or kind is list:
+            total += _CONTAINER_BYTES + (8 + _INT_BYTES) * len(item)
+            waiting += [one for one in item if type(one) is not int]  # most are
+        elif kind is int:
+            total += _INT_BYTES
         else:
             total += sys.getsizeof(item)
             if isinstance(item, tuple):
