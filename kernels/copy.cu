@@ -1,7 +1,7 @@
 // CUDA entry points, one template per kind of kernel, for NVRTC (C++17, sm_75 and newer).
 //
-// One thread's job: see cuda_walk.cuh (rows, planes, interleaved, rearranged, pixel_rows), cuda_tiles.cuh (tiles) and
-// cuda_pixel_tiles.cuh (pixel_tiles).
+// One thread's job: see cuda_walk.cuh (rows, planes, interleaved, rearranged, pixel_rows), cuda_tiles.cuh (tiles),
+// cuda_pixel_tiles.cuh (pixel_tiles) and cuda_stacks.cuh (unstacked, stacked).
 // Limits: kernels of the list in shared.h only. Index is unsigned for launches whose views span less than 2 GiB, else
 // unsigned long long. Capacity is the number of parts that the tables hold.
 // Launch shape: 1-D grids of as many blocks as the launch has tiles, kThreads threads each, no dynamic shared memory.
@@ -17,6 +17,7 @@
 #include "pixel_tiles.cuh"
 #include "pixels.cuh"
 #include "rows.cuh"
+#include "stacks.cuh"
 #include "tiles.cuh"
 
 namespace gpuslice {
@@ -68,6 +69,19 @@ template <class Index, int Capacity, int Width, int>
 __global__ void __launch_bounds__(kThreads, kBlocks) tiles(const __grid_constant__ Parameters<Index, Capacity> p) {
   __shared__ __align__(16) char memory[TileShape<Width>::kMemory];
   copy_tile<Index, Width>(p.header, tile_of(p.header, p, static_cast<Index>(blockIdx.x)), memory);
+}
+
+template <class Index, int Capacity, int Width, int>
+__global__ void __launch_bounds__(kThreads, kBlocks) unstacked(const __grid_constant__ Parameters<Index, Capacity> p) {
+  __shared__ __align__(16) char memory[kStackMemory];
+  copy_stack_tile<Index, Width, false>(p.header, tile_of(p.header, p, static_cast<Index>(blockIdx.x)), p.target,
+                                       memory);
+}
+
+template <class Index, int Capacity, int Width, int>
+__global__ void __launch_bounds__(kThreads, kBlocks) stacked(const __grid_constant__ Parameters<Index, Capacity> p) {
+  __shared__ __align__(16) char memory[kStackMemory];
+  copy_stack_tile<Index, Width, true>(p.header, tile_of(p.header, p, static_cast<Index>(blockIdx.x)), p.source, memory);
 }
 
 template <class Index, int Capacity, int Width, int Channels>

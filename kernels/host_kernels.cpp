@@ -6,6 +6,7 @@
 #include "pixel_tiles.cuh"
 #include "pixels.cuh"
 #include "rows.cuh"
+#include "stacks.cuh"
 #include "tiles.cuh"
 
 namespace gpuslice {
@@ -41,6 +42,12 @@ void run_kernel(const void* parameters, HostIndex first, HostIndex last) {
     alignas(kLineBytes) char memory[kPixelTileMemory];
     for (HostIndex block = first; block < last; ++block)
       copy_pixel_tile<HostIndex, K.width, K.variant>(tables.header, tile_of_block(tables, block), memory);
+  } else if constexpr (K.kind == kUnstacked || K.kind == kStacked) {
+    constexpr bool kIsStacked = K.kind == kStacked;
+    alignas(kLineBytes) char memory[kStackMemory];
+    for (HostIndex block = first; block < last; ++block)
+      copy_stack_tile<HostIndex, K.width, kIsStacked>(tables.header, tile_of_block(tables, block),
+                                                      kIsStacked ? tables.source : tables.target, memory);
   } else {
     HostWalk walk(body_of<K>(tables), tables.header);
     walk.move_blocks(tables, first, last);

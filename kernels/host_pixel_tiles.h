@@ -6,8 +6,6 @@
 // far as these are in the source's row or in the memory.
 #pragma once
 
-#include <type_traits>
-
 #include "host_tiles.h"
 #include "host_vector.h"
 #include "pixel_geometry.cuh"
@@ -81,27 +79,6 @@ GPUSLICE_OUTLINE inline void find_rows(const PixelTile<unsigned long long>& tile
 // Copy a pixel byte by byte: the last one of a row of the source or the target.
 GPUSLICE_OUTLINE inline void copy_last_pixel(char* target, const char* source, const TileRows& rows) {
   for (unsigned i = 0; i < rows.pixel; ++i) target[i] = source[rows.from[i]];
-}
-
-template <int Bytes>
-using Word = std::conditional_t<Bytes == 4, uint32_t, uint64_t>;
-
-// Load the first bytes of a vector: 4, 8 or all 16.
-template <int Bytes>
-GPUSLICE_INLINE Vector128 load_first(const char* source) {
-  if constexpr (Bytes == kVectorBytes) return load128(source);
-  typedef Word<Bytes> Words __attribute__((vector_size(kVectorBytes)));
-  Word<Bytes> word;
-  memcpy(&word, source, Bytes);
-  return reinterpret_cast<Vector128>(Words{word});
-}
-
-template <int Bytes>
-GPUSLICE_INLINE void store_first(char* target, Vector128 v) {
-  if constexpr (Bytes == kVectorBytes) return store128(target, v);
-  typedef Word<Bytes> Words __attribute__((vector_size(kVectorBytes)));
-  const Word<Bytes> word = reinterpret_cast<Words>(v)[0];
-  memcpy(target, &word, Bytes);
 }
 
 // Copy pixels `read_pitch` bytes apart to neighbours. Those of up to 16 bytes are copied with what is after them, by

@@ -45,6 +45,18 @@ GPUSLICE_INLINE void transpose(Vector128 (&square)[Items]) {
   }
 }
 
+// Transpose a vector of each row, and store the columns `pitch` bytes apart.
+template <int Width, class Row>
+GPUSLICE_INLINE void transpose_square(const Row& row_at, char* target, unsigned pitch) {
+  constexpr unsigned kItems = kVectorBytes / Width;
+  Vector128 square[kItems];
+#pragma GCC unroll 16
+  for (unsigned i = 0; i < kItems; ++i) square[i] = load128(row_at(i));
+  transpose<Width>(square);
+#pragma GCC unroll 16
+  for (unsigned i = 0; i < kItems; ++i) store128(target + i * pitch, square[i]);
+}
+
 // Copy a row of a tile to its target. memcpy becomes `rep movs`, which writes whole lines without reading them first.
 GPUSLICE_INLINE void copy_row(char* target, const char* source, unsigned bytes, bool stream) {
   if (!stream) {
@@ -86,14 +98,8 @@ GPUSLICE_INLINE void move_tile(const char* source, long long read_pitch, char* t
         prefetch(source + (row + i) * read_pitch, unit * Width + line);  // the next tile's
     for (unsigned u = 0; u < unit; u += kItems) {
       const unsigned column = u + kItems <= unit ? u : unit - kItems;
-      const char* read = source + row * read_pitch + column * Width;
-      char* written = memory + column * Shape::kPitch + row * Width;
-      Vector128 square[kItems];
-#pragma GCC unroll 16
-      for (unsigned i = 0; i < kItems; ++i, read += read_pitch) square[i] = load128(read);
-      transpose<Width>(square);
-#pragma GCC unroll 16
-      for (unsigned i = 0; i < kItems; ++i, written += Shape::kPitch) store128(written, square[i]);
+      transpose_square<Width>([&](unsigned i) { return source + (row + i) * read_pitch + column * Width; },
+                              memory + column * Shape::kPitch + row * Width, Shape::kPitch);
     }
   }
   for (unsigned u = 0; u < unit; ++u)

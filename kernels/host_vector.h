@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #if defined(__SSE2__)
@@ -29,6 +30,27 @@ GPUSLICE_INLINE Vector128 load128(const char* source) {
 
 // Store 16 bytes to any address.
 GPUSLICE_INLINE void store128(char* target, Vector128 v) { memcpy(target, &v, sizeof v); }
+
+template <int Bytes>
+using Word = std::conditional_t<Bytes == 4, uint32_t, uint64_t>;
+
+// Load the first bytes of a vector: 4, 8 or all 16.
+template <int Bytes>
+GPUSLICE_INLINE Vector128 load_first(const char* source) {
+  if constexpr (Bytes == kVectorBytes) return load128(source);
+  typedef Word<Bytes> Words __attribute__((vector_size(kVectorBytes)));
+  Word<Bytes> word;
+  memcpy(&word, source, Bytes);
+  return reinterpret_cast<Vector128>(Words{word});
+}
+
+template <int Bytes>
+GPUSLICE_INLINE void store_first(char* target, Vector128 v) {
+  if constexpr (Bytes == kVectorBytes) return store128(target, v);
+  typedef Word<Bytes> Words __attribute__((vector_size(kVectorBytes)));
+  const Word<Bytes> word = reinterpret_cast<Words>(v)[0];
+  memcpy(target, &word, Bytes);
+}
 
 // Store 16 bytes past the caches, to an address that is aligned to 16. Processors that can't store through the caches.
 GPUSLICE_INLINE void store128cs(char* target, Vector128 v) {

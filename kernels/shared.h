@@ -30,6 +30,11 @@ constexpr int kHostTileRuns[] = {256, 128, 64, 64, 64};
 constexpr int kCudaTileUnits[] = {128, 64, 64, 32, 32};
 constexpr int kCudaTileRuns[] = {128, 128, 64, 64, 32};
 
+// The most sources of a tile of the host's stacked kernels: with all of them, tiles are whole rows of the target. And
+// the least bytes of each array of a stack, so that one page of memory is not used for a line only.
+constexpr int kHostStackRuns = 256;
+constexpr int kStackBytes = 128;
+
 // The same of the pixel_tiles kernels, in bytes, since they take pixels of any size; see pixel_tile_sides(). And the
 // most channels of a pixel that they take.
 constexpr int kHostPixelUnitBytes = 192;
@@ -40,13 +45,13 @@ constexpr int kMostChannels = 24;
 
 constexpr int kPixelChannels = 3;  // of the pixels of pixel_rows
 
-enum Kind { kRows, kPlanes, kInterleaved, kRearranged, kTiles, kPixelTiles, kPixelRows };
+enum Kind { kRows, kPlanes, kInterleaved, kRearranged, kTiles, kPixelTiles, kPixelRows, kUnstacked, kStacked };
 
 // `width`: bytes of an item; of kPlanes, kInterleaved, kRearranged, kPixelTiles and kPixelRows: of one channel of a
 // pixel.
 // `variant` of kRows: the step between items, or 0 for any stride. Of kPlanes, kInterleaved and kRearranged: the
 // channels, negative if pixels go backward; 31 and 13: channels of two arrays, so many of the first and of the second.
-// Of kTiles: 0. Of kPixelTiles: the channels, or 0 for any number of them. Of kPixelRows: the step between pixels of 3
+// Of kTiles, kUnstacked and kStacked: 0. Of kPixelTiles: the channels, or 0 for any number of them. Of kPixelRows: the step between pixels of 3
 // channels, or 0 for any stride.
 struct Kernel {
   Kind kind;
@@ -89,6 +94,8 @@ constexpr Kernel kKernels[] = {
   {kPixelTiles, 1, 3}, {kPixelTiles, 2, 3}, {kPixelTiles, 4, 3},
   {kPixelTiles, 1, 0}, {kPixelTiles, 2, 0}, {kPixelTiles, 4, 0}, {kPixelTiles, 8, 0},
   {kPixelRows, 1, 0}, {kPixelRows, 1, 2}, {kPixelRows, 2, 0}, {kPixelRows, 2, 2}, {kPixelRows, 4, 0}, {kPixelRows, 4, 2},
+  {kUnstacked, 1, 0}, {kUnstacked, 2, 0}, {kUnstacked, 4, 0}, {kUnstacked, 8, 0}, {kUnstacked, 16, 0},
+  {kStacked, 1, 0}, {kStacked, 2, 0}, {kStacked, 4, 0}, {kStacked, 8, 0}, {kStacked, 16, 0},
 };
 // clang-format on
 

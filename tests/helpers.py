@@ -126,6 +126,8 @@ def on_device(view):
     return all_on_device([view])[0]
 
 
+MANY = 37  # arrays
+JOINED_KINDS = ("interleaved", "stacked")  # kernels whose targets are one array
 COUNT = 5001  # odd, so that no two items of a run become one; and enough for the host's kernels
 
 
@@ -145,6 +147,10 @@ def views_for(kernel):
         return [np.resize(items, (75 * 65 * channels,)).reshape(75, 65, channels).transpose(1, 0, 2)]
     if kind == "pixel_rows":
         return [np.resize(items, (COUNT * (variant or 5), 3))[:: variant or 5]]
+    if kind in JOINED_KINDS[1:]:
+        return list(np.resize(items, (MANY, COUNT, 1)))
+    if kind == "unstacked":
+        return np.split(np.resize(items, (COUNT, MANY)), MANY, axis=1)
     # They begin at an odd item, so that no items become one.
     each = kernel.channels if kind in ("planes", "interleaved") else (far,)
     if kind == "interleaved":
@@ -157,15 +163,15 @@ def views_for(kernel):
 
 
 def copied(kernel, views):
-    """Copy such views as the kernel should: those for ``interleaved`` side by side into one array, the others apart."""
-    if kernel.kind == "interleaved":
+    """Copy such views as the kernel should: those for JOINED_KINDS side by side into one array, the others apart."""
+    if kernel.kind in JOINED_KINDS:
         return [gs.concat_from_sequence(views, axis=1)]
     return gs.contiguous(views)
 
 
 def bytes_of_copied(kernel, views):
     """Return the bytes of the arrays that `copied` makes."""
-    whole = [np.concatenate(views, axis=1)] if kernel.kind == "interleaved" else views
+    whole = [np.concatenate(views, axis=1)] if kernel.kind in JOINED_KINDS else views
     return [view.tobytes() for view in whole]
 
 

@@ -24,7 +24,7 @@ from helpers import (
 
 import gpuslice as gs
 from gpuslice.engine.plan import KERNELS, Layout, all_instantiations
-from gpuslice.engine.plan.kernel_sources import CHANNEL_KINDS
+from gpuslice.engine.plan.kernel_sources import TOGETHER_KINDS
 from gpuslice.versions import newest
 
 pytestmark = pytest.mark.gpu
@@ -108,11 +108,11 @@ def test_every_kernel_with_every_index_and_table(kernel, all_compiled, monkeypat
         gs.clear_caches()
         layout = Layout(bits, (capacity,))
         monkeypatch.setattr(cuda_kernels, "layout", lambda _, layout=layout: layout)
-        repeats = 1 if kernel.kind in CHANNEL_KINDS else min(3, capacity)
+        repeats = 1 if kernel.kind in TOGETHER_KINDS else min(3, capacity)
         results = copied(kernel, data * repeats)
         assert [result.get().tobytes() for result in results] == bytes_of_copied(kernel, views) * repeats
     gs.clear_caches()
-    assert asked == mine
+    assert list(dict.fromkeys(asked)) == mine  # more arrays than tables hold are several launches
 
 
 def test_captured_copies_read_the_current_items(cp):

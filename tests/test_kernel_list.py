@@ -5,7 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from helpers import bytes_of_copied, copied, views_for
+from helpers import JOINED_KINDS, bytes_of_copied, copied, views_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,7 +99,8 @@ def test_cpp_reads_the_same(tmp_path):
 #include "shared.h"
 using namespace gpuslice;
 int main() {
-  const char* kinds[] = {"rows", "planes", "interleaved", "rearranged", "tiles", "pixel_tiles", "pixel_rows"};
+  const char* kinds[] = {"rows", "planes", "interleaved", "rearranged", "tiles", "pixel_tiles", "pixel_rows",
+                         "unstacked", "stacked"};
   for (Kernel k : kKernels) printf("%s<%d, %d>\\n", kinds[k.kind], k.width, k.variant);
   printf("%d %d %d %d %d\\n", kVectorBytes, kMaxRank, kLineBytes, kHeaderBytes32, kHeaderBytes64);
 }
@@ -135,7 +136,7 @@ def test_instantiations_are_named_once():
 @pytest.mark.parametrize("kernel", KERNELS, ids=[kernel.name for kernel in KERNELS])
 def test_a_plan_reaches_each(kernel, kernels_for_all):
     views = views_for(kernel)
-    (launch,), left = plan(parts_of(views, joined=kernel.kind == "interleaved"), kernel.width)
+    (launch,), left = plan(parts_of(views, joined=kernel.kind in JOINED_KINDS), kernel.width)
     assert (launch.kernel, left) == (kernel, [])
     if host_library.LIBRARY is None:
         return

@@ -12,6 +12,7 @@ from gpuslice.dtypes import DType
 from gpuslice.engine import generic, host_library
 from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, ReadyLaunch
 from gpuslice.engine.plan import HOST_64, HOST_TUNING, VECTOR_BYTES, LaunchPlan, PackedLaunch, Part, pack
+from gpuslice.engine.plan.kernel_sources import STACK_KINDS
 from gpuslice.libraries import Array
 from gpuslice.overlap import are_apart, is_apart
 
@@ -98,8 +99,8 @@ def _streams(launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> bool:
     # Planes write to several places in turns, which is slower past the caches.
     if size < _STREAM_BYTES or launch.kind == "planes":
         return False
-    if launch.kind == "pixel_tiles":
-        return True  # each row begins at a cache line of its own
+    if launch.kind in ("pixel_tiles", *STACK_KINDS):
+        return True  # what is written at once begins at a cache line of its own
     places = [parts[i].target + launch.target_offset for i in launch.parts[: launch.part_count]]
     # Items that never end where a vector does would all be written as the edges of runs are.
     if any(place % gcd(launch.item_bytes, VECTOR_BYTES) for place in places):

@@ -8,7 +8,16 @@ from typing import Any, NamedTuple, TypeAlias
 from gpuslice.caches import bounded_cache
 from gpuslice.dtypes import DType
 from gpuslice.engine import generic
-from gpuslice.engine.plan import MAX_CHANNELS, PIXEL_BYTES, VECTOR_BYTES, LaunchPlan, PackedLaunch, Part, plan
+from gpuslice.engine.plan import (
+    MAX_CHANNELS,
+    PIXEL_BYTES,
+    VECTOR_BYTES,
+    LaunchPlan,
+    PackedLaunch,
+    Part,
+    are_apart,
+    plan,
+)
 from gpuslice.engine.trace import Launch, is_tracing, record_launch
 from gpuslice.engine.views import View
 from gpuslice.libraries import Array
@@ -198,13 +207,27 @@ def byte_offset_and_strides(region: Region, strides: tuple[int, ...]) -> tuple[i
     return offset, tuple([stride * step for stride, step in zip(strides, region.step, strict=True)])
 
 
+def _many(addresses: abc.Sequence[int]) -> tuple[int, ...]:
+    """Return the positions in a vector of many addresses; from the first on if they are neighbours."""
+    distance = addresses[1] - addresses[0]
+    if 0 < distance <= VECTOR_BYTES and are_apart(addresses, distance):
+        lead = addresses[0] % VECTOR_BYTES
+        return tuple(range(lead, lead + len(addresses) * distance, distance))
+    positions = [address % VECTOR_BYTES for address in addresses]
+    if positions[0] < positions[-1]:  # they may look like neighbours
+        positions[-1] += VECTOR_BYTES * len(addresses)
+    return tuple(positions)
+
+
 def _places(addresses: abc.Sequence[int]) -> tuple[int, ...]:
     """Return all that a plan depends on of addresses: their position in a vector, and few distances within a pixel.
 
     Other distances differ from call to call. Arrays that are no neighbours have large distances here, too.
     """
-    if not 1 < len(addresses) <= MAX_CHANNELS:
-        return tuple([address % VECTOR_BYTES for address in addresses])
+    if len(addresses) > MAX_CHANNELS:
+        return _many(addresses)
+    if len(addresses) == 1:
+        return (addresses[0] % VECTOR_BYTES,)
     first, lead = addresses[0], addresses[0] % VECTOR_BYTES
     return tuple(
         [

@@ -11,7 +11,7 @@ from nvrtc import Nvrtc, disassembled, package_file
 from sass import Instruction
 
 from gpuslice.engine.plan import Kernel, all_instantiations, instantiation
-from gpuslice.engine.plan.kernel_sources import PIXEL_CHANNELS
+from gpuslice.engine.plan.kernel_sources import PIXEL_CHANNELS, STACK_KINDS
 
 # By version of CUDA. 13.0 and 13.2 are one package, so noxfile.py installs the older into a folder of its own.
 LIBRARIES = {
@@ -91,9 +91,9 @@ class Compiled:
 def least_in_flight(kind: str, width: int, variant: int) -> tuple[int, int]:
     """Return how many bytes a thread must have under way, of an aligned source and of one that is not.
 
-    Tiles load misaligned rows item by item, tiles of pixels load all rows alike, and gathers load single items.
+    Tiles load misaligned rows item by item, tiles of pixels and stacks load all rows alike, and gathers load single items.
     """
-    if kind in ("tiles", "pixel_tiles"):
+    if kind in ("tiles", "pixel_tiles", *STACK_KINDS):
         return 64, 0
     if _gathers(kind, variant):
         return 32 if width == 1 else 48 if kind == "pixel_rows" else 64, 0
@@ -157,6 +157,8 @@ def accesses(code: Sequence[Instruction]) -> dict[str, int]:
 def flight(code: Sequence[Instruction], kind: str, variant: int) -> dict[str, int]:
     """Return the bytes in flight of a kernel."""
     channels = Kernel(kind, 0, variant).channels if kind in PIXEL_KINDS else (abs(variant),)
-    read = {"pixel_tiles": 0, "pixel_rows": PIXEL_CHANNELS * variant}.get(kind, sum(channels))
+    read = {"pixel_tiles": 0, "unstacked": 0, "stacked": 0, "pixel_rows": PIXEL_CHANNELS * variant}.get(
+        kind, sum(channels)
+    )
     aligned, misaligned = in_flight(code, read, len(channels) if kind == "interleaved" else 1)
     return {"aligned": aligned, "misaligned": misaligned}

@@ -22,7 +22,17 @@ EMULATED = HERE.parent / "cuda_on_cpu" / "device"
 CACHE = HERE.parents[1] / ".cache" / "fuzz"
 DAYS_KEPT = 14
 THREADS = 32  # of a block: fewer than on a device, which is quicker and reaches the edges of smaller tiles
-KINDS = ("rows", "planes", "interleaved", "rearranged", "tiles", "pixel_tiles", "pixel_rows")  # as in shared.h
+KINDS = (
+    "rows",
+    "planes",
+    "interleaved",
+    "rearranged",
+    "tiles",
+    "pixel_tiles",
+    "pixel_rows",
+    "unstacked",
+    "stacked",
+)  # as in shared.h
 # By the bits of an index, a small capacity of the tables and the largest.
 CAPACITIES = {bits: (sizes[1], sizes[-1]) for bits, sizes in kernel_sources.CUDA_CAPACITIES.items()}
 # Without optimization, what takes long, compiling under sanitizers, takes a third of the time.

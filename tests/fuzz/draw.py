@@ -29,6 +29,7 @@ FORMS = [
     "pixels",
     "thinned",
     "long",
+    "stacks",
 ]
 FORMS_FOR = {
     "tiles": ["transposed"],
@@ -36,9 +37,13 @@ FORMS_FOR = {
     "interleaved": ["joined"],
     "pixel_tiles": ["pixels"],
     "pixel_rows": ["thinned"],
+    "unstacked": ["stacks"],
+    "stacked": ["stacks"],
 }
 # How many items of a pixel each array of the form "joined" has.
 JOINED = [(1, 1), (1, 1, 1), (1, 1, 1, 1), (3, 1), (1, 3), (2, 1), (2, 2), (1, 1, 1, 1, 1)]
+# How many arrays a plan of the form "stacks" has: around the vectors and tiles of each width.
+STACKED = [2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 100, 129, 257, 300]
 LARGEST_SPAN = 1 << 20
 
 
@@ -169,6 +174,8 @@ class Draw:
         form = self.random.choice(self.forms)
         if form == "joined":
             return self.joined(itemsize, self.random.choice(JOINED))
+        if form == "stacks":
+            return self.stacks(itemsize)
         shape = self.shape_of(form, itemsize)
         strides, offset, span = self.layout_of(form, shape, itemsize)
         lead = self.random.choice([0, self.random.randrange(16)])
@@ -185,10 +192,26 @@ class Draw:
         axis = len(shape) - 1 if form == "channels" else self.random.randrange(len(shape))
         return memory, np.split(whole, self.cuts(shape[axis], form), axis=axis), axis
 
-    def joined(self, itemsize, counts):
+    def stacks(self, itemsize):
+        """Draw sources that are the columns of one array, or that become those of the target."""
+        count = self.random.choice(STACKED if self.random.random() < 0.7 else STACKED[3:12])
+        shape = [self.random.choice([1, 1, 2]), self.random.choice([1, 1, 3]), self.random.choice(EDGES)]
+        if count > 64:
+            shape[self.random.randrange(2)] = 1
+        if self.random.random() < 0.5:
+            return self.joined(itemsize, (1,) * count, shape)
+        gaps = [self.random.choice([0, 0, 1, 3]), self.random.choice([0, 0, 0, 1, 5])]
+        rows = (shape[0], shape[1], shape[2] + gaps[0], count + gaps[1])
+        lead = self.random.choice([0, itemsize, self.random.randrange(16)])
+        memory = self.memory(lead + prod(rows) * itemsize)
+        whole = np.ndarray(rows, f"V{itemsize}", memory.bytes, lead)[:, :, : shape[2], :count]
+        whole = whole[tuple(slice(None, None, self.random.choice([1, 1, -1])) for _ in range(3))]
+        return memory, np.split(whole, count, axis=3), 3
+
+    def joined(self, itemsize, counts, shape=None):
         """Draw sources of neighbouring items of a target, of one shape but for the last axis and mostly of one form."""
         gaps = self.random.random() < 0.3
-        shape = [self.random.randrange(1, 3), self.random.choice([1, 2]), self.random.choice(EDGES)]
+        shape = shape or [self.random.randrange(1, 3), self.random.choice([1, 2]), self.random.choice(EDGES)]
         flips = [self.random.choice([1, 1, -1]) for _ in shape]
         rows = [shape[1] + self.random.randrange(3) * gaps, shape[2] + self.random.randrange(5) * gaps]
         sizes = [shape[0] * rows[0] * rows[1] * count * itemsize for count in counts]
@@ -270,6 +293,8 @@ class Draw:
             "tiles": (count // 4 * 2 + 1, 67),
             "pixel_tiles": (count // 8 * 2 + 1, 67, far),
             "pixel_rows": (count * far, 3),
+            "unstacked": (count, 37),
+            "stacked": (count, 37),
         }.get(kind, (count, far))
         memory = self.memory((1 + prod(shape)) * width)
         whole = np.ndarray(shape, f"V{width}", memory.bytes, width)
@@ -278,7 +303,15 @@ class Draw:
             arrays = np.split(whole.reshape(-1), cuts * count)
             views = [array.reshape(count, -1)[:: 1 if variant > 0 else -1] for array in arrays]
             return memory, views, self.side_by_side(views, width, 1, dense=True)
-        if kind == "planes":
+        if kind == "stacked":
+            return (
+                memory,
+                list(whole.reshape(37, count, 1)),
+                self.side_by_side([whole[:, :1]] * 37, width, 1, dense=True),
+            )
+        if kind == "unstacked":
+            views = np.split(whole, 37, axis=1)
+        elif kind == "planes":
             views = np.split(whole[:: 1 if variant > 0 else -1], cuts, axis=1)
         elif kind == "rows":
             views = [whole[:: far if variant >= 0 else -far]]

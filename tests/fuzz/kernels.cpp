@@ -45,6 +45,10 @@ constexpr emulated::Kernel kernel_at() {
     return call<rearranged<Index, CAPACITY, k.width, k.variant>>;
   else if constexpr (k.kind == kPixelTiles)
     return call<pixel_tiles<Index, CAPACITY, k.width, k.variant>>;
+  else if constexpr (k.kind == kUnstacked)
+    return call<unstacked<Index, CAPACITY, k.width, k.variant>>;
+  else if constexpr (k.kind == kStacked)
+    return call<stacked<Index, CAPACITY, k.width, k.variant>>;
   else if constexpr (k.kind == kPixelRows)
     return call<pixel_rows<Index, CAPACITY, k.width, k.variant>>;
   else

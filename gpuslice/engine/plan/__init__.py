@@ -20,6 +20,7 @@ from gpuslice.engine.plan.layout import CUDA_32, CUDA_64, HOST_64, Layout, index
 from gpuslice.engine.plan.packing import PackedLaunch, pack
 from gpuslice.engine.plan.parts import LaunchPlan, Part
 from gpuslice.engine.plan.planner import plan
+from gpuslice.engine.plan.stacks import are_apart
 from gpuslice.engine.plan.tuning import CUDA as CUDA_TUNING
 from gpuslice.engine.plan.tuning import HOST as HOST_TUNING
 from gpuslice.engine.plan.tuning import Tuning
@@ -44,6 +45,7 @@ __all__ = [
     "Part",
     "Tuning",
     "all_instantiations",
+    "are_apart",
     "index_bits",
     "instantiation",
     "pack",

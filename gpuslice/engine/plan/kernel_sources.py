@@ -24,6 +24,9 @@ _STATEMENT = re.compile(
 )
 # Kernels that move an array per channel, or two, together: their tables have an entry for each array.
 CHANNEL_KINDS = ("planes", "interleaved")
+# The same of many arrays. Both are one part of the geometry, since their arrays move together.
+STACK_KINDS = ("unstacked", "stacked")
+TOGETHER_KINDS = CHANNEL_KINDS + STACK_KINDS
 _KERNEL = re.compile(r" ?\{(k\w+), (\d+), (-?\d+)\},?")
 
 
@@ -32,13 +35,14 @@ class Kernel(NamedTuple):
 
     Attributes
     ----------
-    kind : {"rows", "planes", "interleaved", "rearranged", "tiles", "pixel_tiles", "pixel_rows"}
+    kind : {"rows", "planes", "interleaved", "rearranged", "tiles", "pixel_tiles", "pixel_rows", "unstacked", "stacked"}
     width : int
         Bytes of an item, or of one channel of a pixel.
     variant : int
         rows: the step between items, or 0 for any stride; planes, interleaved and rearranged: the channels, negative if
-        pixels go backward, and 31 or 13 for those of two arrays; tiles: 0; pixel_tiles: the channels, or 0 for any
-        number of them; pixel_rows: the step between pixels of three channels, or 0 for any stride.
+        pixels go backward, and 31 or 13 for those of two arrays; tiles, unstacked and stacked: 0; pixel_tiles: the
+        channels, or 0 for any number of them; pixel_rows: the step between pixels of three channels, or 0 for any
+        stride.
     """
 
     kind: str
@@ -177,6 +181,7 @@ MAX_CHANNELS = max(len(kernel.channels) for kernel in KERNELS if kernel.kind in 
 VECTOR_BYTES = _SHARED.numbers["kVectorBytes"]
 LINE_BYTES = _SHARED.numbers["kLineBytes"]
 MAX_RANK = _SHARED.numbers["kMaxRank"]
+STACK_BYTES = _SHARED.numbers["kStackBytes"]
 PIXEL_CHANNELS = _SHARED.numbers["kPixelChannels"]
 MOST_PIXEL_CHANNELS = _SHARED.numbers["kMostChannels"]
 CUDA_THREADS = _SHARED.numbers["kCudaThreads"]
@@ -194,10 +199,23 @@ class TileSides(NamedTuple):
         The items of a tile of the tiles kernel, by their width.
     pixel_bytes : (int, int)
         About how many bytes a tile of the pixel_tiles kernels has.
+    most_stacked : dict of int to int
+        The most sources of a tile of the stacked kernels, by their width.
     """
 
     of_items: dict[int, tuple[int, int]]
     pixel_bytes: tuple[int, int]
+    most_stacked: dict[int, int]
+
+    def of_stack(self, kind: str, width: int, arrays: int) -> tuple[int, int]:
+        """Return how many items a tile of so many arrays has; see `stack_sides` of the kernels."""
+        unit, run = self.of_items[width]
+        most = unit if kind == "unstacked" else self.most_stacked[width]
+        side = VECTOR_BYTES // width
+        while side < arrays and side < most:
+            side *= 2
+        other = max(unit * run // side, STACK_BYTES // width)
+        return (side, other) if kind == "unstacked" else (other, side)
 
     def of_pixels(self, width: int, pixel: int) -> tuple[int, int]:
         """Return how many pixels a tile has, by the bytes of a channel and of a pixel; see `pixel_tile_sides`."""
@@ -211,7 +229,8 @@ def _sides(executor: str) -> TileSides:
     widths, units, runs = (_SHARED.arrays[name] for name in names)
     of_items = {width: (unit, run) for width, unit, run in zip(widths, units, runs, strict=True)}
     unit, run = (_SHARED.numbers[f"k{executor}Pixel{side}Bytes"] for side in ("Unit", "Run"))
-    return TileSides(of_items, (unit, run))
+    stacked = (_SHARED.numbers["kHostStackRuns"],) * len(widths) if executor == "Host" else runs
+    return TileSides(of_items, (unit, run), dict(zip(widths, stacked, strict=True)))
 
 
 HOST_TILE_SIDES = _sides("Host")

@@ -7,6 +7,7 @@ from gpuslice.engine.plan.axes import with_target_strides
 from gpuslice.engine.plan.channels import interleaved, planes
 from gpuslice.engine.plan.kernel_sources import MOST_PIXEL_CHANNELS, PIXEL_CHANNELS, VECTOR_BYTES, is_listed
 from gpuslice.engine.plan.parts import Axis, LaunchPlan, Part
+from gpuslice.engine.plan.stacks import stacked, unstacked
 
 # Larger pixels are runs of their own: most of a cache line is used at once.
 MOST_PIXEL_BYTES = 64
@@ -14,7 +15,7 @@ MOST_PIXEL_BYTES = 64
 
 def with_kernel(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan:
     """Choose the kernel: the first of these kinds that can move the launch, else rows."""
-    for choose in (planes, interleaved, _rearranged, _tiles, _pixel_tiles, _pixel_rows):
+    for choose in (planes, interleaved, unstacked, stacked, _rearranged, _tiles, _pixel_tiles, _pixel_rows):
         chosen = choose(launch, parts)
         if chosen is not None and is_listed(*chosen.kernel):
             return chosen

@@ -5,7 +5,7 @@ from collections import abc
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from gpuslice.engine.plan.kernel_sources import kernel_number
+from gpuslice.engine.plan.kernel_sources import STACK_KINDS, kernel_number
 from gpuslice.engine.plan.layout import Layout, header, tables_behind_addresses
 from gpuslice.engine.plan.parts import Axis, LaunchPlan
 from gpuslice.engine.plan.tiling import tiling_of
@@ -103,5 +103,9 @@ def _chunks(launch: LaunchPlan, most: int) -> abc.Iterator[LaunchPlan]:
         return
     for start in range(0, len(launch.parts), most):
         chunk = slice(start, start + most)
-        axes = tuple(Axis(axis.counts[chunk], *axis[1:]) if axis.varies else axis for axis in launch.axes)
-        yield replace(launch, axes=axes, parts=launch.parts[chunk])
+        parts = launch.parts[chunk]
+        axes = [Axis(axis.counts[chunk], *axis[1:]) if axis.varies else axis for axis in launch.axes]
+        if launch.kind in STACK_KINDS:
+            counted = -2 if launch.kind == "unstacked" else -1
+            axes[counted] = Axis((len(parts),), *axes[counted][1:])
+        yield replace(launch, axes=tuple(axes), parts=parts)

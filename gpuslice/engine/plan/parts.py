@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from gpuslice.engine.plan.kernel_sources import CHANNEL_KINDS, PIXEL_CHANNELS, Kernel
+from gpuslice.engine.plan.kernel_sources import PIXEL_CHANNELS, TOGETHER_KINDS, Kernel
 
 # A part is compared with so many groups, the latest ones, before it starts a group of its own.
 _TRIED = 8
@@ -93,8 +93,8 @@ class LaunchPlan:
 
     @property
     def part_count(self) -> int:
-        """How many parts have tiles of their own: channels of the same pixels move together."""
-        return 1 if self.kind in CHANNEL_KINDS else len(self.parts)
+        """How many parts have tiles of their own: items of the same pixels or rows move together."""
+        return 1 if self.kind in TOGETHER_KINDS else len(self.parts)
 
     def counts(self, index: int) -> tuple[int, ...]:
         """Return the shape of the part at an index of `parts`."""

@@ -5,7 +5,7 @@ from itertools import accumulate
 from math import gcd, prod
 from typing import NamedTuple
 
-from gpuslice.engine.plan.kernel_sources import LINE_BYTES, VECTOR_BYTES
+from gpuslice.engine.plan.kernel_sources import LINE_BYTES, STACK_KINDS, VECTOR_BYTES
 from gpuslice.engine.plan.parts import LaunchPlan
 from gpuslice.engine.plan.tuning import Tuning
 
@@ -19,8 +19,8 @@ class Tiling(NamedTuple):
     Attributes
     ----------
     tile : int
-        The size of a tile: a number of items, or of entries of axis 0 if ``by_tile``. The tiles and
-        pixel_tiles kernels do not use it.
+        The size of a tile: a number of items, or of entries of axis 0 if ``by_tile``. The tiles,
+        pixel_tiles, unstacked and stacked kernels do not use it.
     by_tile : bool
         Whether the parts take turns tile by tile.
     tiles : sequence of int
@@ -41,6 +41,8 @@ def tiling_of(launch: LaunchPlan, tuning: Tuning, *, stream: bool) -> Tiling:
     shapes = [launch.counts(i) for i in range(launch.part_count)]
     if launch.kind == "tiles":
         return Tiling(0, False, _squares(shapes, tuning.tile_sides.of_items[launch.width], launch.width, stream))
+    if launch.kind in STACK_KINDS:
+        return Tiling(0, False, [_stack_tiles(launch, tuning)])
     if launch.kind == "pixel_tiles":
         sides = tuning.tile_sides.of_pixels(launch.width, shapes[0][-1] * launch.width)
         return Tiling(0, False, _pixel_squares([shape[:-1] for shape in shapes], sides, launch.width, stream))
@@ -64,6 +66,13 @@ def _squares(shapes: abc.Sequence[abc.Sequence[int]], sides: tuple[int, int], wi
     ahead = LINE_BYTES // width - 1 if stream else 0
     unit, run = sides
     return [prod(outer) * -(-(ahead + units) // unit) * -(-(ahead + runs) // run) for *outer, units, runs in shapes]
+
+
+def _stack_tiles(launch: LaunchPlan, tuning: Tuning) -> int:
+    """Return how many tiles the kernels of stacks have."""
+    *outer, units, runs = launch.counts(0)
+    unit, run = tuning.tile_sides.of_stack(launch.kind, launch.width, len(launch.parts))
+    return prod(outer) * -(-units // unit) * -(-runs // run)
 
 
 def _pixel_squares(
