@@ -51,8 +51,8 @@ enum Kind { kRows, kPlanes, kInterleaved, kRearranged, kTiles, kPixelTiles, kPix
 // pixel.
 // `variant` of kRows: the step between items, or 0 for any stride. Of kPlanes, kInterleaved and kRearranged: the
 // channels, negative if pixels go backward; 31 and 13: channels of two arrays, so many of the first and of the second.
-// Of kTiles, kUnstacked and kStacked: 0. Of kPixelTiles: the channels, or 0 for any number of them. Of kPixelRows: the step between pixels of 3
-// channels, or 0 for any stride.
+// Of kPixelTiles: the channels, or 0 for any number of them. Of kPixelRows: the step between pixels of 3 channels, or 0
+// for any stride. Of kTiles, kUnstacked and kStacked: 0.
 struct Kernel {
   Kind kind;
   int width;
