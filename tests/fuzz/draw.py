@@ -44,6 +44,7 @@ FORMS_FOR = {
 JOINED = [(1, 1), (1, 1, 1), (1, 1, 1, 1), (3, 1), (1, 3), (2, 1), (2, 2), (1, 1, 1, 1, 1)]
 # How many arrays a plan of the form "stacks" has: around the vectors and tiles of each width.
 STACKED = [2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 100, 129, 257, 300]
+MANY = 5
 LARGEST_SPAN = 1 << 20
 
 
@@ -195,14 +196,14 @@ class Draw:
     def stacks(self, itemsize):
         """Draw sources that are the columns of one array, or that become those of the target."""
         count = self.random.choice(STACKED if self.random.random() < 0.7 else STACKED[3:12])
-        shape = [self.random.choice([1, 1, 2]), self.random.choice([1, 1, 3]), self.random.choice(EDGES)]
+        shape = [self.random.choice([1, 1, 2]), self.random.choice([1, 1, 3]), self.random.choice(EDGES[4:])]
         if count > 64:
             shape[self.random.randrange(2)] = 1
         if self.random.random() < 0.5:
             return self.joined(itemsize, (1,) * count, shape)
         gaps = [self.random.choice([0, 0, 1, 3]), self.random.choice([0, 0, 0, 1, 5])]
         rows = (shape[0], shape[1], shape[2] + gaps[0], count + gaps[1])
-        lead = self.random.choice([0, itemsize, self.random.randrange(16)])
+        lead = itemsize * self.random.randrange(16) + self.random.choice([0, 0, 0, 1])
         memory = self.memory(lead + prod(rows) * itemsize)
         whole = np.ndarray(rows, f"V{itemsize}", memory.bytes, lead)[:, :, : shape[2], :count]
         whole = whole[tuple(slice(None, None, self.random.choice([1, 1, -1])) for _ in range(3))]
@@ -215,16 +216,17 @@ class Draw:
         flips = [self.random.choice([1, 1, -1]) for _ in shape]
         rows = [shape[1] + self.random.randrange(3) * gaps, shape[2] + self.random.randrange(5) * gaps]
         sizes = [shape[0] * rows[0] * rows[1] * count * itemsize for count in counts]
+        few = len(counts) < MANY  # of many, one would always be unlike the others
         starts, at = [], self.random.choice([0, itemsize, self.random.randrange(16)])
         for size in sizes:
             starts.append(at)
-            at += size + itemsize * self.random.randrange(20) + self.random.choice([0, 0, 0, 0, 1])
+            at += size + itemsize * self.random.randrange(20) + self.random.choice([0, 0, 0, 0, 1 if few else 0])
         memory = self.memory(at)
         views = []
         for start, count in zip(starts, counts, strict=True):
             whole = np.ndarray((shape[0], *rows, count), f"V{itemsize}", memory.bytes, start)
             view = whole[:, : shape[1], : shape[2]]
-            odd = self.random.random() < 0.05
+            odd = few and self.random.random() < 0.05
             views.append(view[tuple(slice(None, None, -flip if odd else flip) for flip in flips)])
         return memory, views, -1
 
@@ -251,7 +253,8 @@ class Draw:
                 strides, offset, span = self.layout(view.shape, itemsize)
             else:
                 strides, offset, span = np.ndarray(view.shape, f"V{itemsize}").strides, 0, view.nbytes
-            lead = self.random.choice([0, 0, 0, 16, itemsize, self.random.randrange(16)])
+            odd = self.random.randrange(16) * (1 if len(views) < MANY else itemsize)
+            lead = self.random.choice([0, 0, 0, 16, itemsize, odd])
             targets.append((Memory(self.library, lead + span), lead + offset, strides))
         return targets
 
