@@ -198,6 +198,20 @@ def test_neighbours_of_one_call_are_apart_in_the_next(kernels_for_all):
 
 
 @compiled
+def test_many_neighbours_are_not_mistaken(kernels_for_all):
+    """Columns of one array, and others that begin at the same places in a vector; a plan holds for one of them only."""
+    buffer = items(1 << 16)
+    buffer = buffer[-buffer.ctypes.data % 16 :]
+    for distance in (1, 4097, 1):
+        columns = [buffer[i * distance :][: 6 * 500 : 6] for i in range(6)]
+        with gs.trace() as t:
+            results = gs.contiguous(columns)
+        for result, column in zip(results, columns, strict=True):
+            assert_same(result, column.copy())
+        assert [launch.kernel for launch in t.launches] == ["unstacked<1, 0>" if distance == 1 else "rows<1, 0>"]
+
+
+@compiled
 def test_a_channel_twice_is_not_planes():
     stereo = items(4000, 2, dtype="i2")
     with gs.trace() as t:
