@@ -2,8 +2,7 @@
 // to memory of the thread's own, from which the targets are written. As host_tiles.h, but arrays fewer than a vector's
 // items are transposed in whole vectors, too.
 //
-// One thread's job: a tile. Limits: any address. With `stream`, what is written at once begins at multiples of 16
-// bytes.
+// One thread's job: a tile. Limits: any address, with `stream` too.
 #pragma once
 
 #include "host_tiles.h"
