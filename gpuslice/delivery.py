@@ -7,7 +7,7 @@ import numpy as np
 from gpuslice import engine
 from gpuslice.engine import Consecutive, Lazy
 from gpuslice.errors import describe
-from gpuslice.libraries import NUMPY, Array, device_of, library_of, plain_array
+from gpuslice.libraries import NUMPY, Array, device_of, is_compiling, library_of, plain_array
 from gpuslice.overlap import check_disjoint, repeats_an_item
 
 
@@ -70,7 +70,9 @@ def _checked_outs(views: abc.Sequence[Lazy], outs: abc.Sequence[Array]) -> list[
         inputs = [views.view.array]
         checked = [_checked_out(views.view, shape, out) for shape, out in zip(views.shapes(), outs, strict=True)]
     else:
-        inputs = list({id(array): array for view in views for array in view.sources}.values())
+        inputs = [array for view in views for array in view.sources]
+        if len(inputs) > 1 and not is_compiling():  # torch.compile does not know tensors by their identity
+            inputs = list({id(array): array for array in inputs}.values())
         checked = [_checked_out(view, view.shape, out) for view, out in zip(views, outs, strict=True)]
     check_disjoint(inputs, checked)
     return checked

@@ -117,7 +117,7 @@ def is_array(value: object) -> TypeGuard[Array]:
     kind = type(value)
     if kind is np.ndarray or issubclass(kind, (np.ndarray, np.generic)) or _is_tensor(kind):
         return True
-    if issubclass(kind, type):
+    if kind is list or kind is tuple or issubclass(kind, type):
         return False
     if hasattr(kind, "__array_namespace__"):
         return hasattr(value, "shape") and hasattr(value, "dtype")

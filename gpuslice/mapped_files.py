@@ -1,5 +1,6 @@
 """Which files are mapped where in memory, on Linux. Two mappings of one file are the same memory at two addresses."""
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ import numpy as np
 from gpuslice.libraries import Array
 
 _MAPS = Path("/proc/self/maps")
+_SHARED = re.compile(r"^\S+ \S{3}s ", re.MULTILINE)
 
 
 class Mapping(NamedTuple):
@@ -35,18 +37,18 @@ class Mapping(NamedTuple):
 def is_foreign(array: Array) -> bool:
     """Return whether memory of a NumPy array belongs to something else than NumPy, such as a file's mapping."""
     owner = array
-    while isinstance(owner, np.ndarray):
-        owner = owner.base
+    while isinstance(owner, (np.ndarray, memoryview)):
+        owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
     return isinstance(array, np.ndarray) and owner is not None and not isinstance(owner, (bytes, bytearray))
 
 
 def mappings() -> list[Mapping]:
-    """Return what is mapped now; nothing on other systems than Linux."""
+    """Return what is mapped now; nothing if no file is mapped to be written, or on other systems than Linux."""
     try:
-        with _MAPS.open(errors="replace") as lines:
-            return list(map(_mapping, lines))
+        text = _MAPS.read_text(errors="replace")
     except OSError:
         return []
+    return list(map(_mapping, text.splitlines())) if _SHARED.search(text) else []
 
 
 def _mapping(line: str) -> Mapping:

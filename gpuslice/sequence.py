@@ -38,8 +38,8 @@ class Sequence(abc.Sequence[ArrayT_co]):
     items : iterable of array
         Shapes may differ.
     dtype : str, optional
-        An ONNX name such as "float32", "bfloat16" or "string". Default: the dtype of the items, or "float32", ONNX's
-        default, if there are no items.
+        An ONNX name such as "float32", "bfloat16" or "string". Default: the dtype of the items, or that of another
+        Sequence, or "float32", ONNX's default, if there are no items.
 
     Raises
     ------
@@ -64,7 +64,10 @@ class Sequence(abc.Sequence[ArrayT_co]):
             raise TypeError(f"items must be a list or tuple of arrays; got {describe(items)}")
         _register_with_jax()
         self._items = _arrays(items, "items")
-        self._dtype = _one_dtype(self._items, None if dtype is None else known_dtype(dtype), "items")
+        if dtype is None and isinstance(items, Sequence):
+            self._dtype = items.dtype
+        else:
+            self._dtype = _one_dtype(self._items, None if dtype is None else known_dtype(dtype), "items")
 
     @classmethod
     def of_items(cls, items: abc.Iterable[Item], dtype: str) -> Sequence[Any]:
@@ -102,7 +105,16 @@ class Sequence(abc.Sequence[ArrayT_co]):
     def __getitem__(self, index: int | slice[Any, Any, Any]) -> ArrayT_co | Sequence[ArrayT_co]:
         if isinstance(index, slice):
             return Sequence.of_items(self._items[index], self._dtype)
-        return self._items[index]
+        try:
+            return self._items[index]
+        except IndexError:
+            count = len(self)
+            allowed = (
+                f"be in [{-count}, {count - 1}] for {count} items" if count else "not be given: there are no items"
+            )
+            raise IndexError(f"Sequence: position must {allowed}; got {index}") from None
+        except TypeError:
+            raise TypeError(f"Sequence: position must be an int or a slice; got {describe(index)}") from None
 
     def __iter__(self) -> abc.Iterator[ArrayT_co]:
         return iter(self._items)
@@ -117,12 +129,13 @@ class Sequence(abc.Sequence[ArrayT_co]):
         Raises
         ------
         ValueError
-            It is not an item.
+            It is not an item, or not one from ``start`` to ``stop``.
         """
         for position in range(*slice(start, stop).indices(len(self))):
             if self._items[position] is value:
                 return position
-        raise ValueError(f"value must be an item of the sequence, the same object; got {describe(value)}")
+        where = "" if (start, stop) == (0, None) else f" in positions {start} to {len(self) if stop is None else stop}"
+        raise ValueError(f"Sequence: value must be an item{where}, the same object; got {describe(value)}")
 
     def count(self, value: object) -> int:
         """Return how often an array is an item: the same object."""

@@ -178,11 +178,15 @@ def _check_storage(tensor: Tensor, argument: str) -> None:
     if torch.compiler.is_compiling() or _keys(tensor) not in (_KEYS, _INFERENCE_KEYS) or _is_stored(tensor):
         return
     stored = tensor.untyped_storage().nbytes()
-    raise ValueError(f"{argument} must have all its items in its storage; got a storage resized to {stored} bytes")
+    raise ValueError(
+        f"{argument} must have its items in its storage; got a storage of {stored} bytes, which was resized"
+    )
 
 
 def _is_stored(tensor: Tensor) -> bool:
     """Return whether the storage of a tensor has all its items: a storage can be resized."""
+    if not tensor.numel():  # which may begin behind the end of its storage
+        return True
     end = tensor.storage_offset() * tensor.element_size() + _extent(tensor)
     return bool(end <= tensor.untyped_storage().nbytes())
 

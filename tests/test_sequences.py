@@ -35,6 +35,25 @@ def test_sequence_is_an_immutable_sequence_of_references():
         seq.dtype = "int8"
 
 
+@pytest.mark.parametrize(
+    ("position", "error", "message"),
+    [
+        (2, IndexError, r"^Sequence: position must be in \[-2, 1\] for 2 items; got 2$"),
+        (-3, IndexError, r"^Sequence: position must be in \[-2, 1\] for 2 items; got -3$"),
+        ("a", TypeError, r"^Sequence: position must be an int or a slice; got str 'a'$"),
+    ],
+)
+def test_a_wrong_position_is_said(position, error, message):
+    with pytest.raises(error, match=message):
+        gs.Sequence([A, B])[position]
+
+
+def test_a_sequence_of_a_sequence_keeps_the_dtype():
+    assert gs.Sequence(gs.sequence_empty("bool")).dtype == "bool"
+    with pytest.raises(IndexError, match="there are no items"):
+        gs.sequence_empty("bool")[0]
+
+
 def test_items_are_found_by_identity():
     equal = A.copy()
     seq = gs.Sequence([A, B, A, equal])
@@ -44,7 +63,8 @@ def test_items_are_found_by_identity():
     assert [item is other for item, other in zip(reversed(seq), (equal, A, B, A), strict=True)] == [True] * 4
     for value, bounds in [(C, ()), (A, (3,)), (B, (0, 1)), (equal, (0, -1)), (None, ())]:
         with pytest.raises(
-            ValueError, match="^value must be an item of the sequence, the same object; got (ndarray|NoneType None)$"
+            ValueError,
+            match=r"^Sequence: value must be an item( in positions -?\d to -?\d)?, the same object; got (ndarray|NoneType None)$",
         ):
             seq.index(value, *bounds)
     assert seq != gs.Sequence([A, B, A, equal])

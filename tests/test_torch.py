@@ -286,6 +286,15 @@ def test_tracers_record_operations():
         assert (backward(wide).shape, backward(wide).dtype) == ((3, 3), torch.uint32)
 
 
+def test_no_items_behind_the_end_of_a_storage():
+    x = torch.arange(20.0).reshape(4, 5)
+    for view in (x[4:, 1:], x[:, 1:].split([4, 0])[1]):
+        assert gs.contiguous(view).shape == (0, 4)
+        assert [part.shape for part in gs.split(view, [2, 2], axis=1)] == [(0, 2), (0, 2)]
+    assert torch.equal(gs.concat_from_sequence([x[:2, 3:], x[4:, 3:]], axis=0), x[:2, 3:])
+    assert gs.contiguous(x[:0, 1:], out=x[4:, 1:]).shape == (0, 4)
+
+
 COMPILED = {
     **FUNCTIONS,
     "dynamic_slice": lambda x: gs.dynamic_slice(x, [0], [2]),
@@ -296,6 +305,9 @@ COMPILED = {
     "construct": lambda x: gs.concat_from_sequence(gs.sequence_construct(x, x), axis=0),
     "length": lambda x: gs.sequence_length([x, x]),
     "out": lambda x: gs.slice(x, [0], [2], out=x.new_empty(2, 3)),
+    "out of an attribute": lambda x: gs.contiguous(x.T, out=x.new_empty(3, 5)),
+    "join, out": lambda x: gs.concat_from_sequence([x.T, x.T], axis=0, out=x.new_empty(6, 5)),
+    "sequence": lambda x: gs.Sequence([x, x + 1])[1],
 }
 
 
@@ -417,7 +429,7 @@ def test_storages_may_be_resized_before_and_after():
     x.untyped_storage().resize_(8)
     for call in (lambda: gs.slice(x, [0], [5]), lambda: gs.contiguous(x), lambda: gs.slice(plain(), [0], [5], out=x)):
         with pytest.raises(
-            ValueError, match="must have all its items in its storage; got a storage resized to 8 bytes"
+            ValueError, match="must have its items in its storage; got a storage of 8 bytes, which was resized"
         ):
             call()
 

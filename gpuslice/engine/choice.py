@@ -94,6 +94,8 @@ def numpy_is_faster(itemsize: int, layouts: abc.Sequence[Layout], count: int) ->
         numpy_time += by_numpy
         kernel_time += by_kernels
     scale = count / len(layouts)
+    if any(_is_scattered(itemsize, *layout) for layout in layouts):
+        return True
     if size * scale >= _LARGE_BYTES:
         return False
     numpy_time = numpy_time * scale + count * COSTS.numpy_part
@@ -119,6 +121,20 @@ def _times(itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> t
     gathered = step > itemsize * (_STEPS_IN_REGISTERS if itemsize <= 2 else 1)
     by_numpy = items * COSTS.numpy_item + items / shape[-1] * COSTS.numpy_run
     return by_numpy, items * COSTS.kernel_item if gathered else size * COSTS.kernel_byte
+
+
+def _is_scattered(itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Return whether items that are close together lie far apart in the result, and no kernel moves them in tiles.
+
+    NumPy reads what is close together first. The kernels write in order, and a line that they read is lost before its
+    next item is wanted. An example is an image (height, width, 3) as (3, width, height).
+    """
+    if not shape or abs(strides[-1]) < _LINE_BYTES or shape[-1] * _LINE_BYTES < _CACHE_BYTES:
+        return False
+    outer = list(zip(shape[:-1], map(abs, strides[:-1]), strict=True))
+    if any(stride == itemsize and count * itemsize >= VECTOR_BYTES for count, stride in outer):
+        return False  # tiles
+    return any(itemsize < stride < _LINE_BYTES and count * stride >= _LINE_BYTES for count, stride in outer)
 
 
 def _run_bytes(itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
@@ -172,8 +188,10 @@ def small_numpy_arrays(views: abc.Sequence[Lazy]) -> abc.Iterable[Array] | None:
 
 
 def are_small(arrays: abc.Sequence[Array]) -> bool:
-    """Return whether NumPy writes to NumPy arrays faster than the kernels do."""
+    """Return whether NumPy writes to NumPy arrays faster than the kernels do; contiguous ones do not matter."""
     seen = arrays if len(arrays) <= _MOST_SEEN else arrays[:: -(-len(arrays) // _MOST_SEEN)]
+    if all(array.flags.c_contiguous for array in seen):
+        return True
     return numpy_is_faster(seen[0].dtype.itemsize, [(array.shape, array.strides) for array in seen], len(arrays))
 
 
