@@ -69,6 +69,7 @@ struct Planes : Pixels<Index, Width, Parts<Variant>::kItems, Backward> {
   using typename Base::Registers;
   static constexpr int kWidth = Width;
   static constexpr bool kOneTarget = false;
+  static constexpr bool kLinesApart = !Backward && Parts<Variant>::kParts == Base::kWritten && Base::kWritten < 4;
   PartAddresses<Variant> targets;
 
   GPUSLICE_INLINE explicit Planes(const unsigned long long* table) : targets(table) {}
@@ -103,6 +104,7 @@ struct Interleaved : Pixels<Index, Width, Parts<Variant>::kItems, Backward> {
   static constexpr int kSources = Parts<Variant>::kParts;
   static constexpr int kStride = Backward ? -Width : Width;
   static constexpr bool kOneTarget = true;
+  static constexpr bool kLinesApart = false;
   PartAddresses<Variant> sources;
 
   GPUSLICE_INLINE explicit Interleaved(const unsigned long long* table) : sources(table) {}
@@ -147,6 +149,7 @@ struct Rearranged : Pixels<Index, Width, Channels, Backward> {
   using typename Base::Registers;
   static constexpr int kWidth = Width * Channels;
   static constexpr bool kOneTarget = true;
+  static constexpr bool kLinesApart = false;
 
   GPUSLICE_INLINE Registers taken(const Vector128 (&read)[Channels]) const {
     return Base::template permuted<Rearrange<Width, Channels, Backward, Swapped>>(read);

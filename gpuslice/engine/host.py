@@ -96,10 +96,9 @@ HOST_EXECUTOR = HostExecutor()
 
 def _streams(launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> bool:
     """Return whether stores should bypass the caches: into large targets, by runs of whole vectors."""
-    # Planes write to several places in turns, which is slower past the caches.
-    if size < _STREAM_BYTES or launch.kind == "planes":
+    if size < _STREAM_BYTES:
         return False
-    if launch.kind in ("pixel_tiles", *STACK_KINDS):
+    if launch.kind in ("planes", "pixel_tiles", *STACK_KINDS):
         return True  # what is written at once begins at a cache line of its own
     places = [parts[i].target + launch.target_offset for i in launch.parts[: launch.part_count]]
     # Items that never end where a vector does would all be written as the edges of runs are.

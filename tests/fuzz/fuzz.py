@@ -169,7 +169,7 @@ def poison(targets):
 
 def may_stream(launch, parts):
     """Return whether the kernel may store past the caches: it expects some targets to be aligned to vectors."""
-    if launch.kind in ("pixel_tiles", "unstacked", "stacked"):
+    if launch.kind in ("planes", "pixel_tiles", "unstacked", "stacked"):
         return True
     places = [parts[i].target + launch.target_offset for i in launch.parts[: launch.part_count]]
     if launch.kind == "tiles":
