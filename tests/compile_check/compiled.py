@@ -97,8 +97,8 @@ def least_in_flight(kind: str, width: int, variant: int) -> tuple[int, int]:
         return 64, 0
     if _gathers(kind, variant):
         return 32 if width == 1 else 48 if kind == "pixel_rows" else 64, 0
-    # Four sources take so many registers that one of them may wait for the others.
-    vectors = 3 if abs(variant) == 3 or (kind == "interleaved" and abs(variant) == 4) else 4
+    # Several sources take so many registers that one of them may wait for the others.
+    vectors = 3 if abs(variant) == 3 or kind == "interleaved" else 4
     return vectors * VECTOR, 0 if width == VECTOR else vectors * VECTOR
 
 

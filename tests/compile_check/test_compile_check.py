@@ -144,7 +144,7 @@ def test_the_bytes_in_flight_from_two_sources(text, aligned, misaligned):
         (("rearranged", 4, -3), (48, 48)),
         (("planes", 2, 4), (64, 64)),
         (("interleaved", 1, 3), (48, 48)),
-        (("interleaved", 4, -31), (64, 64)),
+        (("interleaved", 4, -31), (48, 48)),
         (("pixel_tiles", 1, 3), (64, 0)),
         (("stacked", 4, 0), (64, 0)),
         (("pixel_rows", 1, 0), (32, 0)),
