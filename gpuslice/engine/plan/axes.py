@@ -82,3 +82,12 @@ def with_target_strides(launch: LaunchPlan) -> tuple[Axis, ...]:
         axes.append(Axis(axis.counts, axis.source, stride))
         stride *= axis.counts[0]
     return tuple(reversed(axes))
+
+
+def forward_in_source(axis: Axis, source: int, target: int) -> tuple[Axis, int, int]:
+    """Return an axis whose source does not go backward, and the offsets of source and target, which change with it."""
+    if axis.source >= 0:
+        return axis, source, target
+    last = axis.counts[0] - 1
+    reversed_axis = Axis(axis.counts, -axis.source, -axis.target)
+    return reversed_axis, source + last * axis.source, target + last * axis.target

@@ -3,7 +3,7 @@
 from collections import abc
 from dataclasses import replace
 
-from gpuslice.engine.plan.axes import with_target_strides
+from gpuslice.engine.plan.axes import forward_in_source, with_target_strides
 from gpuslice.engine.plan.kernel_sources import (
     CHANNEL_KINDS,
     KERNELS,
@@ -43,18 +43,19 @@ def _planes_of_one(launch: LaunchPlan) -> LaunchPlan | None:
     at = next((k for k, axis in enumerate(outer) if abs(axis.source) == launch.width), None)
     if at is None or any(axis.varies for axis in launch.axes) or run.target != launch.width:
         return None
-    channel = outer.pop(at)
-    count, last = channel.counts[0], channel.counts[0] - 1
+    channel, source, target = forward_in_source(outer.pop(at), launch.source_offset, launch.target_offset)
+    count = channel.counts[0]
     if count > MAX_CHANNELS or abs(run.source) != count * launch.width:
         return None
-    whole = replace(launch, axes=(*outer, run), flat=False, parts=launch.parts * count, channel_target=channel.target)
-    if channel.source < 0:
-        whole = replace(
-            whole,
-            source_offset=launch.source_offset + last * channel.source,
-            target_offset=launch.target_offset + last * channel.target,
-            channel_target=-channel.target,
-        )
+    whole = replace(
+        launch,
+        axes=(*outer, run),
+        flat=False,
+        parts=launch.parts * count,
+        source_offset=source,
+        target_offset=target,
+        channel_target=channel.target,
+    )
     return _of_channels(whole, "planes", (1,) * count)
 
 

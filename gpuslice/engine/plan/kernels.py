@@ -3,7 +3,7 @@
 from collections import abc
 from dataclasses import replace
 
-from gpuslice.engine.plan.axes import with_target_strides
+from gpuslice.engine.plan.axes import forward_in_source, with_target_strides
 from gpuslice.engine.plan.channels import interleaved, planes
 from gpuslice.engine.plan.kernel_sources import MOST_PIXEL_CHANNELS, PIXEL_CHANNELS, VECTOR_BYTES, is_listed
 from gpuslice.engine.plan.parts import Axis, LaunchPlan, Part
@@ -88,10 +88,6 @@ def _transposed(launch: LaunchPlan, size: int, axes_behind: int = 0) -> LaunchPl
     unit = next((k for k, axis in enumerate(outer) if abs(axis.source) == size and not axis.varies), None)
     if unit is None or outer[unit].counts[0] * size < VECTOR_BYTES:
         return None
-    axis, source, target = outer[unit], launch.source_offset, launch.target_offset
-    if axis.source < 0:
-        source += (axis.counts[0] - 1) * axis.source
-        target += (axis.counts[0] - 1) * axis.target
-        axis = Axis(axis.counts, -axis.source, -axis.target)
+    axis, source, target = forward_in_source(outer[unit], launch.source_offset, launch.target_offset)
     ordered = (*outer[:unit], *outer[unit + 1 :], axis, run, *axes[behind:])
     return replace(launch, axes=ordered, flat=False, source_offset=source, target_offset=target)

@@ -3,24 +3,22 @@
 from collections import abc
 from dataclasses import replace
 
+from gpuslice.engine.plan.axes import forward_in_source, with_target_strides
 from gpuslice.engine.plan.kernel_sources import MAX_CHANNELS, VECTOR_BYTES
 from gpuslice.engine.plan.parts import Axis, LaunchPlan, Part
 
 
 def unstacked(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
     """Columns of the source, with a target for each."""
-    *outer, run = launch.axes
+    *outer, run = with_target_strides(launch)
     if not launch.flat or not _are_enough(launch, parts) or any(axis.varies for axis in launch.axes):
         return None
     if not _is_long(run, launch.width) or abs(run.source) < len(parts) * launch.width:
         return None
     if not are_apart([part.source for part in parts], launch.width):
         return None
-    axes, stride = [Axis((len(parts),), launch.width, 0), Axis(run.counts, run.source, launch.width)], launch.width
-    for axis, inner in zip(reversed(outer), reversed(launch.axes), strict=False):
-        stride *= inner.counts[0]
-        axes.insert(0, Axis(axis.counts, axis.source, stride))
-    return replace(launch, kind="unstacked", axes=tuple(axes), flat=False)
+    axes = (*outer, Axis((len(parts),), launch.width, 0), run)
+    return replace(launch, kind="unstacked", axes=axes, flat=False)
 
 
 def stacked(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
@@ -32,11 +30,7 @@ def stacked(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
         return None
     if not _is_long(unit, launch.width) or not are_apart([part.target for part in parts], launch.width):
         return None
-    source, target = launch.source_offset, launch.target_offset
-    if unit.source < 0:
-        source += (unit.counts[0] - 1) * unit.source
-        target += (unit.counts[0] - 1) * unit.target
-        unit = Axis(unit.counts, -unit.source, -unit.target)
+    unit, source, target = forward_in_source(unit, launch.source_offset, launch.target_offset)
     axes = (*outer, unit, Axis((len(parts),), 0, launch.width))
     return replace(launch, kind="stacked", axes=axes, source_offset=source, target_offset=target)
 
