@@ -14,8 +14,7 @@ namespace gpuslice {
 inline namespace GPUSLICE_SET {
 
 constexpr bool kPixelTilesAtLines = true;
-constexpr unsigned kRowsAtOnce = 32;    // of the source: their lines stay in the first cache, and are fetched in time
-constexpr long long kPageBytes = 4096;  // addresses so far apart share a set of the first cache
+constexpr unsigned kRowsAtOnce = 32;  // of the source: their lines stay in the first cache, and are fetched in time
 constexpr unsigned kMostUnits = kPixelUnitBytes / 2;  // pixels of a tile along the unit axis, if they have 2 bytes
 
 // Bytes from row to row of a tile's memory. The rows of a tile begin in up to a cache line's worth of places.

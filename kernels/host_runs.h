@@ -5,7 +5,10 @@
 // item.
 #pragma once
 
+#include <numeric>
+
 #include "geometry.cuh"
+#include "host_lines.h"
 #include "host_vector.h"
 #include "host_walk.h"
 
@@ -15,7 +18,7 @@ inline namespace GPUSLICE_SET {
 template <class Body>
 class HostWalk final : public Walk {
  public:
-  // Planes, which write to several places in turns, go past the caches by whole lines only: see move_lines_apart.
+  // Planes, which write to several places in turns, go past the caches by whole lines only: see host_lines.h.
   HostWalk(const Body& body, const Header<HostIndex>& header)
       : Walk(header, {Body::kWidth, Body::kStride, Body::kOneTarget}), body_(body) {}
 
@@ -27,16 +30,25 @@ class HostWalk final : public Walk {
                                : Body::kSources > 1 ? 4
                                : Body::kRead > 2    ? 1
                                                     : 4 / Body::kRead;
+  // Shorter runs of several targets have too few whole lines.
+  static constexpr HostIndex kFewest = 4 * kLineBytes / Body::kWidth;
   // And those in kAhead bytes.
   static constexpr HostIndex kAtEnd = Body::kRead ? kAhead * Body::kSources / (Body::kRead * kVectorBytes) : 0;
+
+  // What the addresses of streaming stores are to be a multiple of: a vector, or of pixels whose vectors are stored
+  // together a cache line, if a pixel begins there.
+  static GPUSLICE_INLINE unsigned alignment(const char* target) {
+    constexpr unsigned kPixels = std::gcd(Body::kWidth, kLineBytes);
+    return Body::kWritten > 1 && reinterpret_cast<uintptr_t>(target) % kPixels == 0 ? kLineBytes : kVectorBytes;
+  }
 
   GPUSLICE_INLINE HostStride stride() const { return Body::kStride ? Body::kStride : stride_; }
 
   void move_runs(const char* source, char* target, HostIndex runs, HostIndex items, HostIndex room) override {
     if constexpr (Body::kOneTarget)
       if (stream_) return move_runs_as<true>(source, target, runs, items, room);
-    if constexpr (Body::kLinesApart)
-      if (header_.stream) return move_lines_apart(source, target, runs, items);
+    if constexpr (!Body::kOneTarget && kStoresPastCaches)
+      if (header_.stream && items >= kFewest) return move_lines_apart(source, target, runs, items);
     move_runs_as<false>(source, target, runs, items, room);
   }
 
@@ -47,8 +59,10 @@ class HostWalk final : public Walk {
     const HostStride pitch = pitch_, target_pitch = target_pitch_;
     const bool flat = header_.flat;
     // Whether all runs are whole vectors that can be stored.
+    const unsigned aligned = Stream ? alignment(target) : 1;
     const bool whole = Body::kDense && items % Body::kItems == 0 &&
-                       (!Stream || (offset(target) == 0 && (runs == 1 || target_pitch % kVectorBytes == 0)));
+                       reinterpret_cast<uintptr_t>(target) % aligned == 0 &&
+                       (!Stream || runs == 1 || target_pitch % aligned == 0);
     if constexpr (Body::kDense && Body::kWritten == 1)
       if (whole) {
         const HostIndex vectors = items / Body::kItems;
@@ -68,7 +82,7 @@ class HostWalk final : public Walk {
         HostIndex count = items, left = room;
         if constexpr (Stream) {
           if (!flat) edge_from_ = offset(to);
-          for (; count && offset(to); --count, --left) stage(from, to);
+          for (; count && reinterpret_cast<uintptr_t>(to) % aligned; --count, --left) stage(from, to);
         }
         vectors = count / Body::kItems;
         if constexpr (Body::kReadsBetween) {
@@ -90,37 +104,24 @@ class HostWalk final : public Walk {
     }
   }
 
-  // Move runs of several targets past the caches: a whole line of each in turns, so that few lines wait for the rest of
-  // their stores. With four targets, or backward, this was slower than through the caches.
+  // Move runs of several targets past the caches.
   GPUSLICE_OUTLINE void move_lines_apart(const char* source, char* target, HostIndex runs, HostIndex items) {
-    constexpr int kVectors = kLineBytes / kVectorBytes;
-    constexpr HostStride kStep = Body::kItems * Body::kStride;
+    TargetLines<Body> lines;
     const Body body = body_;
-    for (; runs; --runs, source += pitch_, target += target_pitch_) {
-      bool aligned = true;
-      for (int j = 0; j < Body::kWritten; ++j) aligned = aligned && offset(body.place(target, j)) == 0;
-      const HostIndex lines = aligned ? items / (kVectors * Body::kItems) : 0;
+    const HostStride ahead = kBackward && ahead_ == kAhead ? -kAhead : ahead_, pitch = pitch_;
+    const bool flat = header_.flat;
+    bool began = false;
+    for (; runs; --runs, source += pitch, target += target_pitch_) {
+      if (!began) lines.begin(body, target);
       const char* from = source;
-      char* to = target;
-      for (HostIndex line = 0; line < lines; ++line, from += kVectors * kStep, to += kVectors * kTargetStep) {
-        typename Body::Registers registers[kVectors];
-        for (int i = 0; i < Body::kRead; ++i) prefetch(from, ahead_ + i * kLineBytes);
-#pragma GCC unroll 4
-        for (int i = 0; i < kVectors; ++i) registers[i] = load(body, from + i * kStep, Body::kStride);
-#pragma GCC unroll 4
-        for (int j = 0; j < Body::kWritten; ++j) {
-          Vector128 vector[kVectors];
-#pragma GCC unroll 4
-          for (int i = 0; i < kVectors; ++i) vector[i] = registers[i].vector[j];
-          store_from_any_vector<true>(body.place(to, j), vector);
-        }
+      for (HostIndex left = items; left;) {
+        const int pixels = left < lines.kPixels ? static_cast<int>(left) : lines.kPixels;
+        lines.move(body, from, pixels, ahead);
+        from += pixels * stride();
+        left -= pixels;
       }
-      // Not by vectors that overlap those before, which may still be on their way.
-      const HostIndex left = items - lines * kVectors * Body::kItems;
-      if (lines == 0)
-        move_runs_as<false>(from, to, 1, left, left);
-      else
-        for (HostIndex i = 0; i < left; ++i, from += Body::kStride, to += Body::kWidth) body.item(to, from);
+      began = flat && runs > 1;  // the next run goes on where this one ends
+      if (!began) lines.finish();
     }
   }
 
@@ -203,6 +204,7 @@ class HostWalk final : public Walk {
         --vectors;
       }
     }
+    if constexpr (Stream && Body::kDense && Body::kWritten == 1) move_pages(body, source, target, vectors, step);
     for (; vectors >= kLine; vectors -= kLine) {
       if (ahead) prefetch_vectors<kLine>(source, vectors > kAtEnd ? ahead : ahead_at_end);
       move_line<Stream, kLine>(body, source, target, step);
@@ -215,6 +217,28 @@ class HostWalk final : public Walk {
           vectors -= 2;
         }
       if (vectors) move_line<Stream, 1>(body, source, target, step);
+    }
+  }
+
+  // Move whole pages, a line of each of four in turns: reading several pages at a time is faster if they come from
+  // memory.
+  GPUSLICE_INLINE void move_pages(const Body& body, const char*& source, char*& target, HostIndex& vectors,
+                                  HostStride step) const {
+    constexpr int kPages = 4, kVectors = kPageBytes / kVectorBytes;
+    const HostStride read = kBackward ? -step : step, write = kBackward ? -kTargetStep : kTargetStep;
+    if (vectors < kPages * kVectors) return;
+    for (const int begin = kBackward ? kVectorBytes : 0; reinterpret_cast<uintptr_t>(target + begin) % kLineBytes;
+         --vectors)
+      move_line<true, 1>(body, source, target, step);
+    for (; vectors >= kPages * kVectors; vectors -= kPages * kVectors) {
+      for (int i = 0; i < kVectors; i += kLine)
+        for (int page = 0; page < kPages; ++page) {
+          const char* from = source + (page * kVectors + i) * read;
+          char* to = target + (page * kVectors + i) * write;
+          move_line<true, kLine>(body, from, to, step);
+        }
+      source += kPages * kVectors * read;
+      target += kPages * kVectors * write;
     }
   }
 

@@ -125,14 +125,9 @@ GPUSLICE_INLINE void write_row(char* target, const char* source, unsigned bytes,
     memcpy(target, source, bytes);
     return;
   }
-  constexpr int kVectors = kLineBytes / kVectorBytes;
   memcpy(target, source, lead);
   unsigned at = lead;
-  for (; bytes - at >= kLineBytes; at += kLineBytes) {
-    Vector128 v[kVectors];
-    for (int i = 0; i < kVectors; ++i) v[i] = load128(source + at + i * kVectorBytes);
-    store_cs(target + at, v);
-  }
+  for (; bytes - at >= kLineBytes; at += kLineBytes) copy_line_cs(target + at, source + at);
   memcpy(target + at, source + at, bytes - at);
 }
 

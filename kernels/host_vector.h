@@ -21,6 +21,9 @@ inline namespace GPUSLICE_SET {
 
 typedef unsigned char Vector128 __attribute__((vector_size(kVectorBytes)));
 
+// A page of memory. Addresses so far apart share a set of the first-level cache.
+constexpr long long kPageBytes = 4096;
+
 // Load 16 bytes from any address; no other byte is read.
 GPUSLICE_INLINE Vector128 load128(const char* source) {
   Vector128 v;
@@ -52,7 +55,14 @@ GPUSLICE_INLINE void store_first(char* target, Vector128 v) {
   memcpy(target, &word, Bytes);
 }
 
-// Store 16 bytes past the caches, to an address that is aligned to 16. Processors that can't store through the caches.
+// Whether there are stores past the caches. Other processors store through them.
+#if defined(__SSE2__)
+constexpr bool kStoresPastCaches = true;
+#else
+constexpr bool kStoresPastCaches = false;
+#endif
+
+// Store 16 bytes past the caches, to an address that is aligned to 16.
 GPUSLICE_INLINE void store128cs(char* target, Vector128 v) {
 #if defined(__SSE2__)
   _mm_stream_si128(reinterpret_cast<__m128i*>(target), reinterpret_cast<__m128i>(v));
@@ -84,6 +94,14 @@ GPUSLICE_INLINE void store_cs(char* target, const Vector128 (&v)[Count]) {
 #endif
 #pragma GCC unroll 8
   for (int i = 0; i < Count; ++i) store128cs(target + i * kVectorBytes, v[i]);
+}
+
+// Copy a cache line past the caches, to an address that is aligned to one.
+GPUSLICE_INLINE void copy_line_cs(char* target, const char* source) {
+  Vector128 line[kLineBytes / kVectorBytes];
+#pragma GCC unroll 4
+  for (int i = 0; i < kLineBytes / kVectorBytes; ++i) line[i] = load128(source + i * kVectorBytes);
+  store_cs(target, line);
 }
 
 // Store neighbours, past the caches if Stream.
@@ -177,9 +195,48 @@ GPUSLICE_INLINE Vector128 folded_all(Vector128 before, const Vector128 (&in)[In]
     return now;
 }
 
+#if defined(__SSSE3__)
+// The bytes of one of the vectors read that become bytes of the result; 0 in the other places.
+template <class Map, int Byte, int From, int... I>
+GPUSLICE_INLINE Vector128 taken_from(Vector128 v, std::integer_sequence<int, I...>) {
+  constexpr unsigned char kZero = 0x80;
+  constexpr auto from = [](int byte) { return byte / kVectorBytes == From ? byte % kVectorBytes : kZero; };
+  return shuffled(v, Vector128{static_cast<unsigned char>(from(Map::from(Byte + I)))...});
+}
+
+// Fewer instructions than folding if bytes of many vectors meet.
+template <class Map, int Byte, int From = 0, int In>
+GPUSLICE_INLINE Vector128 taken_from_all(const Vector128 (&in)[In]) {
+  const Vector128 now = taken_from<Map, Byte, From>(in[From], std::make_integer_sequence<int, 16>{});
+  if constexpr (From + 1 < In)
+    return now | taken_from_all<Map, Byte, From + 1>(in);
+  else
+    return now;
+}
+#endif
+
+// How many of the vectors read have bytes of the vector of the result that begins at a byte.
+template <class Map>
+constexpr int vectors_used(int begin, int in) {
+  int count = 0;
+  for (int v = 0; v < in; ++v)
+    for (int i = 0; i < kVectorBytes; ++i)
+      if (Map::from(begin + i) / kVectorBytes == v) {
+        ++count;
+        break;
+      }
+  return count;
+}
+
 template <class Map, int Out = 0, int In, int Count>
 GPUSLICE_INLINE void permute(const Vector128 (&in)[In], Vector128 (&out)[Count]) {
-  out[Out] = folded_all<Map, Out * kVectorBytes, 0>(in[0], in);
+  constexpr int kByte = Out * kVectorBytes;
+#if defined(__SSSE3__)
+  if constexpr (In > 2 && vectors_used<Map>(kByte, In) == In)
+    out[Out] = taken_from_all<Map, kByte>(in);
+  else
+#endif
+    out[Out] = folded_all<Map, kByte, 0>(in[0], in);
   if constexpr (Out + 1 < Count) permute<Map, Out + 1>(in, out);
 }
 

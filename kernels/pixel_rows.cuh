@@ -26,7 +26,6 @@ struct PixelRows : OneSource<Step * kPixelChannels> {
   static constexpr bool kDense = false;
   static constexpr bool kReadsBetween = true;
   static constexpr bool kOneTarget = true;
-  static constexpr bool kLinesApart = false;
 
   struct Registers {
     Vector128 vector[kWritten];

@@ -69,7 +69,9 @@ struct Planes : Pixels<Index, Width, Parts<Variant>::kItems, Backward> {
   using typename Base::Registers;
   static constexpr int kWidth = Width;
   static constexpr bool kOneTarget = false;
-  static constexpr bool kLinesApart = !Backward && Parts<Variant>::kParts == Base::kWritten && Base::kWritten < 4;
+  static constexpr int kTargets = Parts<Variant>::kParts;
+  static constexpr int kMostItems = Parts<Variant>::items(0) > Parts<Variant>::items(1) ? Parts<Variant>::items(0)
+                                                                                        : Parts<Variant>::items(1);
   PartAddresses<Variant> targets;
 
   GPUSLICE_INLINE explicit Planes(const unsigned long long* table) : targets(table) {}
@@ -89,6 +91,12 @@ struct Planes : Pixels<Index, Width, Parts<Variant>::kItems, Backward> {
 
   GPUSLICE_INLINE char* place(char* target, int i) const { return reinterpret_cast<char*>(targets.vector(target, i)); }
 
+  // Where the items of one part of a pixel go, how many they are, and which part a vector or an item belongs to.
+  GPUSLICE_INLINE char* target_at(char* target, int p) const { return reinterpret_cast<char*>(targets.of(target, p)); }
+  static constexpr GPUSLICE_INLINE int items(int p) { return Parts<Variant>::items(p); }
+  static constexpr GPUSLICE_INLINE int part_of(int i) { return Parts<Variant>::part_of(i); }
+  static constexpr GPUSLICE_INLINE int first_of(int p) { return Parts<Variant>::first(p); }
+
   GPUSLICE_INLINE void item(char* target, const char* source) const {
     for (int i = 0; i < Base::kWritten; ++i)
       copy_item<Width>(reinterpret_cast<char*>(targets.template item<Width>(target, i)), source + i * Width);
@@ -104,7 +112,6 @@ struct Interleaved : Pixels<Index, Width, Parts<Variant>::kItems, Backward> {
   static constexpr int kSources = Parts<Variant>::kParts;
   static constexpr int kStride = Backward ? -Width : Width;
   static constexpr bool kOneTarget = true;
-  static constexpr bool kLinesApart = false;
   PartAddresses<Variant> sources;
 
   GPUSLICE_INLINE explicit Interleaved(const unsigned long long* table) : sources(table) {}
@@ -149,7 +156,6 @@ struct Rearranged : Pixels<Index, Width, Channels, Backward> {
   using typename Base::Registers;
   static constexpr int kWidth = Width * Channels;
   static constexpr bool kOneTarget = true;
-  static constexpr bool kLinesApart = false;
 
   GPUSLICE_INLINE Registers taken(const Vector128 (&read)[Channels]) const {
     return Base::template permuted<Rearrange<Width, Channels, Backward, Swapped>>(read);

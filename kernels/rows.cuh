@@ -27,7 +27,6 @@ struct Rows : OneSource<(Step < 0 ? -Step : Step)> {
   static constexpr bool kDense = kRead == 1;             // no bytes between the items of a run
   static constexpr bool kReadsBetween = kRead > 1;       // but bytes up to the next item, where there are any, are read
   static constexpr bool kOneTarget = true;
-  static constexpr bool kLinesApart = false;  // whether whole lines of several targets may be stored in turns
 
   struct Registers {
     Vector128 vector[kWritten];

@@ -272,8 +272,8 @@ class Draw:
 
     def tuning(self, usual):
         """Draw how large the tiles are, and which parts take turns."""
-        tile_bytes, shared_bytes = (self.random.choice([48, 256, 4096, 16384, 65536]) for _ in range(2))
-        return Tuning(tile_bytes, usual.tile_sides, self.random.choice([64, 512, 4096]), shared_bytes)
+        tile_bytes, entry_bytes, shared_bytes = (self.random.choice([48, 256, 4096, 16384, 65536]) for _ in range(3))
+        return Tuning(tile_bytes, usual.tile_sides, self.random.choice([64, 512, 4096]), entry_bytes, shared_bytes)
 
     def source_for(self, kernel):
         """Draw views that a kernel should move, and their targets.

@@ -50,7 +50,7 @@ def tiling_of(launch: LaunchPlan, tuning: Tuning, *, stream: bool) -> Tiling:
     inner = [prod(shape[1:]) * item for shape in shapes]
     short = apart or max(shape[-1] for shape in shapes) * item <= tuning.short_run
     alike = len(shapes) > 1 and (apart or len(launch.axes) > 1) and not launch.axes[0].varies
-    if alike and short and max(inner) <= tuning.tile_bytes:
+    if alike and short and max(inner) <= tuning.entry_bytes:
         most = min(tuning.shared_bytes // sum(inner), tuning.part_bytes // max(inner))
         least = min(_LEAST_BYTES // max(inner), 4 * tuning.shared_bytes // sum(inner))
         unit = max(VECTOR_BYTES // gcd(VECTOR_BYTES, size) for size in inner)

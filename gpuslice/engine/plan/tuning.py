@@ -15,18 +15,20 @@ class Tuning:
         Bytes of target that a block moves, about.
     tile_sides : TileSides
         Of the tiles and pixel_tiles kernels.
-    short_run, shared_bytes, part_bytes : int
-        Parts whose runs have at most ``short_run`` bytes in the source take turns, tile by tile, so that those which
-        share source rows read them while they are cached. Then the tiles of all parts together move about
-        ``shared_bytes``, and that of each part at most ``part_bytes``.
+    short_run, entry_bytes, shared_bytes, part_bytes : int
+        Parts whose runs have at most ``short_run`` bytes in the source, and whose entries of axis 0 have at most
+        ``entry_bytes`` in the target, take turns, tile by tile, so that those which share source rows read them while
+        they are cached. Then the tiles of all parts together move about ``shared_bytes``, and that of each part at most
+        ``part_bytes``.
     """
 
     tile_bytes: int
     tile_sides: TileSides
     short_run: int
+    entry_bytes: int
     shared_bytes: int
     part_bytes: int = 1 << 14
 
 
-HOST = Tuning(1 << 16, HOST_TILE_SIDES, short_run=1 << 12, shared_bytes=1 << 15, part_bytes=1 << 17)
-CUDA = Tuning(1 << 14, CUDA_TILE_SIDES, short_run=1 << 9, shared_bytes=1 << 22)
+HOST = Tuning(1 << 18, HOST_TILE_SIDES, short_run=1 << 12, entry_bytes=1 << 16, shared_bytes=1 << 15, part_bytes=1 << 17)
+CUDA = Tuning(1 << 14, CUDA_TILE_SIDES, short_run=1 << 9, entry_bytes=1 << 14, shared_bytes=1 << 22)
