@@ -98,25 +98,6 @@ GPUSLICE_INLINE void read_short_columns(const Row& row_at, unsigned run, unsigne
   }
 }
 
-// Transpose whole squares. If a side is no whole number of them, its last ones overlap those before. `fetched` bytes of
-// each row after the tile are prefetched.
-template <int Width, class Row>
-GPUSLICE_INLINE void read_squares(const Row& row_at, unsigned run, unsigned unit, unsigned fetched, unsigned pitch,
-                                  char* memory) {
-  constexpr unsigned kItems = kVectorBytes / Width;
-  for (unsigned r = 0; r < run; r += kItems) {
-    const unsigned row = r + kItems <= run ? r : run - kItems;
-    for (unsigned i = 0; i < kItems; ++i)
-      for (unsigned line = 0; line < fetched; line += kLineBytes)
-        prefetch(row_at(row + i), unit * Width + line);  // the next tile's
-    for (unsigned u = 0; u < unit; u += kItems) {
-      const unsigned column = u + kItems <= unit ? u : unit - kItems;
-      transpose_square<Width>([&](unsigned i) { return row_at(row + i) + column * Width; },
-                              memory + column * pitch + row * Width, pitch);
-    }
-  }
-}
-
 // Copy a row of a tile to its target, of any address. With `stream` whole cache lines go past the caches. What is
 // before and after them goes through the caches, since other tiles write the rest of those lines soon.
 GPUSLICE_INLINE void write_row(char* target, const char* source, unsigned bytes, bool stream) {
@@ -142,12 +123,18 @@ GPUSLICE_INLINE void move_unstacked(const StackTile<unsigned long long>& tile, c
         copy_item<Width>(written(u) + r * Width, tile.source + r * tile.read_pitch + u * Width);
     return;
   }
+  // The lines at both ends of a row of the tile, which are written in part, through the caches.
+  if (tile.stream)
+    for (unsigned u = 0; u < tile.unit; ++u) {
+      prefetch(written(u), 0);
+      prefetch(written(u), tile.run * Width);
+    }
   const unsigned pitch = tile.side.run * Width + kStackPadding;
   if (tile.unit < kItems)
     read_short_rows<Width>(tile, pitch, memory);
   else
-    read_squares<Width>([&](unsigned r) { return tile.source + r * tile.read_pitch; }, tile.run, tile.unit, 0, pitch,
-                        memory);
+    transpose_tile<Width, kSquaresAtOnce>([&](unsigned r) { return tile.source + r * tile.read_pitch; }, tile.run,
+                                          tile.unit, 0, pitch, memory);
   for (unsigned u = 0; u < tile.unit; ++u) write_row(written(u), memory + u * pitch, tile.run * Width, tile.stream);
 }
 
@@ -169,8 +156,8 @@ GPUSLICE_INLINE void move_stacked(const StackTile<unsigned long long>& tile, con
   if (tile.run < kItems)
     read_short_columns<Width>(row_at, tile.run, tile.unit, pitch, memory);
   else
-    read_squares<Width>(row_at, tile.run, tile.unit, tile.side.unit * Width > 256 ? 0 : tile.side.unit * Width, pitch,
-                        memory);
+    transpose_tile<Width, kSquaresAtOnce>(row_at, tile.run, tile.unit,
+                                          tile.side.unit * Width > 256 ? 0 : tile.side.unit * Width, pitch, memory);
   if (whole) return write_row(tile.target, memory, tile.unit * bytes, tile.stream);
   for (unsigned u = 0; u < tile.unit; ++u)
     write_row(tile.target + u * tile.write_pitch, memory + u * pitch, bytes, tile.stream);

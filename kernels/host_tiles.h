@@ -22,19 +22,52 @@ struct TileShape {
   static constexpr unsigned kMemory = kUnit * kPitch;
 };
 
-// The items of half a vector from byte First on and those of another vector, in turns.
-template <int Width, int First, int... I>
-GPUSLICE_INLINE Vector128 interleaved(Vector128 a, Vector128 b, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(a, b, (I / Width % 2 * kVectorBytes + First + I / Width / 2 * Width + I % Width)...);
+#if defined(__AVX2__)
+constexpr unsigned kSquaresAtOnce = 2;  // one in each half of a register
+#else
+constexpr unsigned kSquaresAtOnce = 1;
+#endif
+
+template <unsigned Squares>
+struct SquareRows;
+
+template <>
+struct SquareRows<1> {
+  using Vector = Vector128;
+  template <class Row>
+  static GPUSLICE_INLINE Vector load(const Row& row_at, unsigned row, unsigned) {
+    return load128(row_at(row));
+  }
+};
+
+#if defined(__AVX2__)
+template <>
+struct SquareRows<2> {
+  typedef unsigned char Vector __attribute__((vector_size(2 * kVectorBytes)));
+  template <class Row>
+  static GPUSLICE_INLINE Vector load(const Row& row_at, unsigned row, unsigned items) {
+    const __m128i first = reinterpret_cast<__m128i>(load128(row_at(row)));
+    return reinterpret_cast<Vector>(_mm256_set_m128i(reinterpret_cast<__m128i>(load128(row_at(row + items))), first));
+  }
+};
+#endif
+
+// In each 16 bytes, the items of one half from byte First on and those of another vector, in turns.
+template <int Width, int First, class Vector, int... I>
+GPUSLICE_INLINE Vector interleaved(Vector a, Vector b, std::integer_sequence<int, I...>) {
+  constexpr int kBytes = sizeof...(I);
+  return __builtin_shufflevector(a, b,
+                                 (I / Width % 2 * kBytes + I / kVectorBytes * kVectorBytes + First +
+                                  I % kVectorBytes / Width / 2 * Width + I % Width)...);
 }
 
 // Rows become columns: the upper half of the rows is interleaved with the lower one, as often as it can be halved.
-template <int Width, unsigned Items>
-GPUSLICE_INLINE void transpose(Vector128 (&square)[Items]) {
-  constexpr auto kBytes = std::make_integer_sequence<int, kVectorBytes>{};
+template <int Width, unsigned Items, class Vector>
+GPUSLICE_INLINE void transpose(Vector (&square)[Items]) {
+  constexpr auto kBytes = std::make_integer_sequence<int, sizeof(Vector)>{};
 #pragma GCC unroll 4
   for (unsigned done = 1; done < Items; done *= 2) {
-    Vector128 next[Items];
+    Vector next[Items];
 #pragma GCC unroll 8
     for (unsigned i = 0; i < Items / 2; ++i) {
       next[2 * i] = interleaved<Width, 0>(square[i], square[i + Items / 2], kBytes);
@@ -45,16 +78,39 @@ GPUSLICE_INLINE void transpose(Vector128 (&square)[Items]) {
   }
 }
 
-// Transpose a vector of each row, and store the columns `pitch` bytes apart.
-template <int Width, class Row>
-GPUSLICE_INLINE void transpose_square(const Row& row_at, char* target, unsigned pitch) {
+// Transpose a vector of each row, and store the columns `pitch` bytes apart. A square has as many rows as a vector has
+// items; several are one above the other.
+template <int Width, unsigned Squares, class Row>
+GPUSLICE_INLINE void transpose_squares(const Row& row_at, char* target, unsigned pitch) {
+  using Rows = SquareRows<Squares>;
   constexpr unsigned kItems = kVectorBytes / Width;
-  Vector128 square[kItems];
+  typename Rows::Vector square[kItems];
 #pragma GCC unroll 16
-  for (unsigned i = 0; i < kItems; ++i) square[i] = load128(row_at(i));
-  transpose<Width>(square);
+  for (unsigned i = 0; i < kItems; ++i) square[i] = Rows::load(row_at, i, kItems);
+  if constexpr (kItems > 1) transpose<Width>(square);
 #pragma GCC unroll 16
-  for (unsigned i = 0; i < kItems; ++i) store128(target + i * pitch, square[i]);
+  for (unsigned i = 0; i < kItems; ++i) memcpy(target + i * pitch, &square[i], sizeof square[i]);
+}
+
+// Transpose all squares of a tile of `run` rows by `unit` items. If a side is no whole number of them, the last ones
+// overlap those before. `fetched` bytes of each row after the tile are prefetched.
+template <int Width, unsigned Squares, class Row>
+GPUSLICE_INLINE void transpose_tile(const Row& row_at, unsigned run, unsigned unit, unsigned fetched, unsigned pitch,
+                                    char* memory) {
+  constexpr unsigned kItems = kVectorBytes / Width, kRows = Squares * kItems;
+  if constexpr (Squares > 1)
+    if (run < kRows) return transpose_tile<Width, 1>(row_at, run, unit, fetched, pitch, memory);
+  for (unsigned r = 0; r < run; r += kRows) {
+    const unsigned row = r + kRows <= run ? r : run - kRows;
+    for (unsigned i = 0; i < kRows; ++i)
+      for (unsigned line = 0; line < fetched; line += kLineBytes)
+        prefetch(row_at(row + i), unit * Width + line);  // the next tile's
+    for (unsigned u = 0; u < unit; u += kItems) {
+      const unsigned column = u + kItems <= unit ? u : unit - kItems;
+      transpose_squares<Width, Squares>([&](unsigned i) { return row_at(row + i) + column * Width; },
+                                        memory + column * pitch + row * Width, pitch);
+    }
+  }
 }
 
 // Copy a row of a tile to its target. memcpy becomes `rep movs`, which writes whole lines without reading them first.
@@ -90,18 +146,8 @@ GPUSLICE_INLINE void move_tile(const char* source, long long read_pitch, char* t
         copy_item<Width>(target + u * write_pitch + r * Width, source + r * read_pitch + u * Width);
     return;
   }
-  // If a side is no whole number of squares, its last squares overlap the ones before.
-  for (unsigned r = 0; r < run; r += kItems) {
-    const unsigned row = r + kItems <= run ? r : run - kItems;
-    for (unsigned i = 0; i < kItems; ++i)
-      for (unsigned line = 0; line < Shape::kUnit * Width; line += kLineBytes)
-        prefetch(source + (row + i) * read_pitch, unit * Width + line);  // the next tile's
-    for (unsigned u = 0; u < unit; u += kItems) {
-      const unsigned column = u + kItems <= unit ? u : unit - kItems;
-      transpose_square<Width>([&](unsigned i) { return source + (row + i) * read_pitch + column * Width; },
-                              memory + column * Shape::kPitch + row * Width, Shape::kPitch);
-    }
-  }
+  transpose_tile<Width, kSquaresAtOnce>([&](unsigned r) { return source + r * read_pitch; }, run, unit,
+                                        Shape::kUnit * Width, Shape::kPitch, memory);
   for (unsigned u = 0; u < unit; ++u)
     copy_row(target + u * write_pitch, memory + u * Shape::kPitch, run * Width, stream);
 }
