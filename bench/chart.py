@@ -2,22 +2,12 @@
 
 from typing import Any
 
+from bench.drawing import COLOURS, pyplot_or_none, save, where
 from bench.image_report import CASE_OF
-from bench.machine import in_words
 from bench.measure import MODES
 from bench.numbers import TITLES, VIEWS, Numbers, by_group, runners_of, seconds_of, speeds_of, times_of
-from bench.runners import OURS, PLAIN
+from bench.runners import OURS
 
-_COLOURS = {
-    OURS: "#d95f02",
-    "NumPy": "#7570b3",
-    "CuPy": "#7570b3",
-    "PyTorch": "#1b9e77",
-    "OpenCV": "#e7298a",
-    "Pillow": "#e6ab02",
-    "onnxruntime": "#66a5d9",
-    PLAIN: "#aaaaaa",
-}
 _THICK = 0.8  # of the bars of a group together
 # An axis ends at most at this multiple of the bar that this share of the bars are shorter than. Longer bars are cut and
 # have their number, so that one of them does not squeeze all others.
@@ -26,13 +16,13 @@ _SHORTER, _BEYOND = 0.95, 1.5
 
 def draw(result: dict[str, Any], path: str) -> bool:
     """Write a PNG; return False if matplotlib is not installed."""
-    pyplot = _pyplot()
+    pyplot = pyplot_or_none()
     if pyplot is None:
         return False
     large = {mode: by_group(speeds_of(result, mode)) for mode in TITLES}
     small = {mode: by_group(times_of(result, mode)) for mode in TITLES}
     names = [name for name in runners_of([*large.values(), *small.values()]) if name != VIEWS]
-    names.sort(key=list(_COLOURS).index)
+    names.sort(key=list(COLOURS).index)
     figure = pyplot.figure(figsize=(16, 9.5), layout="constrained")
     grid = figure.add_gridspec(2, 3)
     at = [grid[:, 0], grid[:, 1], grid[0, 2], grid[1, 2]]
@@ -48,13 +38,13 @@ def draw(result: dict[str, Any], path: str) -> bool:
         _bars(panel, small[mode], list(small[mode]), names, _end(small.values()))
         panel.set_title(f"Small arrays, {title.lower()}\n(shorter is faster)")
         panel.set_xlabel("microseconds per call")
-    _save(pyplot, figure, names, f"gpuslice beside other libraries: {_where(result)}", path)
+    save(pyplot, figure, names, f"gpuslice beside other libraries: {where(result)}", path)
     return True
 
 
 def draw_images(result: dict[str, Any], path: str) -> bool:
     """Write a PNG of the images with the fewest bytes, of 3 channels where there are such; False without matplotlib."""
-    pyplot = _pyplot()
+    pyplot = pyplot_or_none()
     if pyplot is None:
         return False
     width = min(cell["width"] for cell in result["cells"])
@@ -64,7 +54,7 @@ def draw_images(result: dict[str, Any], path: str) -> bool:
         for (name, bytes_each), cell in seconds_of(result, mode).items():
             if bytes_each == width and OURS in cell:
                 of_recipe.setdefault(CASE_OF[name].recipe, {who: 1e3 * seconds for who, seconds in cell.items()})
-    names = sorted(runners_of(by_mode.values()), key=list(_COLOURS).index)  # type: ignore[arg-type]
+    names = sorted(runners_of(by_mode.values()), key=list(COLOURS).index)  # type: ignore[arg-type]
     figure = pyplot.figure(figsize=(15, 11), layout="constrained")
     panels = figure.subplots(1, 2)
     for (mode, title), panel in zip(TITLES.items(), panels, strict=True):
@@ -74,7 +64,7 @@ def draw_images(result: dict[str, Any], path: str) -> bool:
     panels[1].set_yticklabels([])
     height, columns = _pixels(result, width)
     text = f"Images of {height} x {columns} pixels, 3 channels (with alpha 4), {width} byte{'s' * (width > 1)} each"
-    _save(pyplot, figure, names, f"{text}\n{_where(result)}", path)
+    save(pyplot, figure, names, f"{text}\n{where(result)}", path)
     return True
 
 
@@ -84,34 +74,6 @@ def _pixels(result: dict[str, Any], width: int) -> tuple[int, ...]:
     case = CASE_OF[cell["case"]].of_size(result["size"])
     height, columns = sorted(case.shape(case.size // width, width))[-2:]
     return height, columns
-
-
-def _pyplot() -> Any:
-    """Return matplotlib's pyplot; None if it is not installed."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("no chart: matplotlib is not installed (pip install 'gpuslice[bench]')")
-        return None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot
-
-
-def _where(result: dict[str, Any]) -> str:
-    about = result["machine"]
-    device = result["gpu"]["name"] if "gpu" in result else f"{about['processor']}, {in_words(about['threads'])}"
-    return f"{device}, {about['date']}"
-
-
-def _save(pyplot: Any, figure: Any, names: list[str], title: str, path: str) -> None:
-    handles = [pyplot.Rectangle((0, 0), 1, 1, color=_COLOURS[name]) for name in names]
-    labels = ["plain copy" if name == PLAIN else name for name in names]
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(names), frameon=False, fontsize=12)
-    figure.suptitle(title, fontsize=13)
-    figure.savefig(path, dpi=100)
-    pyplot.close(figure)
 
 
 def _end(tables: Any) -> float:
@@ -129,7 +91,7 @@ def _bars(panel: Any, groups: dict[str, Numbers], order: list[str], names: list[
             panel.text(0.02 * end, row, "a graph allocates its outputs", va="center", fontsize=9, color="gray")
         for place, name in enumerate(name for name in names if name in cell):
             at = row - _THICK / 2 + thick * (place + 0.5)
-            panel.barh(at, min(cell[name], end), thick, color=_COLOURS[name])
+            panel.barh(at, min(cell[name], end), thick, color=COLOURS[name])
             if name == OURS or cell[name] > end:
                 inside = cell[name] > 0.9 * end
                 number = f"{cell[name]:.2f}" if cell[name] < 10 else f"{cell[name]:.0f}"

@@ -17,7 +17,7 @@ _OF_BYTES = {1: 1.1}  # a target
 def _size(pixels: int) -> tuple[int, int]:
     """Return the height and width of an image of at most so many pixels: 2 to 3, and even, so that it can be halved."""
     pixels = min(pixels, _MOST_PIXELS)
-    height = isqrt(pixels * 2 // 3) // 2 * 2
+    height = max(2, isqrt(pixels * 2 // 3) // 2 * 2)
     return height, pixels // height // 2 * 2
 
 

@@ -43,6 +43,12 @@ def threads() -> int:
     return int(os.environ.get("GPUSLICE_NUM_THREADS") or 1)
 
 
+def all_threads() -> int:
+    """Return how many threads "all" are: by the environment, or one per processor that this process may use."""
+    given = int(os.environ.get("GPUSLICE_NUM_THREADS") or 0)
+    return given or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
 def in_words(count: int) -> str:
     """Return a number of threads in words."""
     return "one thread" if count == 1 else f"{count} threads"

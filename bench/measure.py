@@ -18,7 +18,9 @@ from bench.runners import PLAIN, Runner
 MODES = ("into", "fresh")
 # If the quartiles are further apart than this share of the median, more rounds follow.
 _DISAGREEMENT = 0.5
-_MOST_TIMES = 3  # as many rounds in all, then
+MOST_TIMES = 3  # as many rounds in all, then
+# A first call that takes so many times the least sample is long enough, warm or not.
+_LONG = 10
 # A source below this on a device is about the time of a call.
 _SMALL_ON_DEVICE = 1 << 16
 _MOST_SOURCES = 8
@@ -53,8 +55,9 @@ class HostClock:
 
     def count(self, calls: Sequence[Call]) -> int:
         """Return how many calls a sample needs."""
-        self.sample(calls, 1)
-        once = min(self.sample(calls, 1), self.sample(calls, 1))
+        once = self.sample(calls, 1)
+        if once < _LONG * self._least:
+            once = min(self.sample(calls, 1), self.sample(calls, 1))
         return max(1, int(self._least / max(once, 1e-6)))
 
     def sample(self, calls: Sequence[Call], count: int) -> float:
@@ -179,11 +182,16 @@ def quartiles(values: Sequence[float]) -> list[float]:
     return quantiles(values, n=4, method="inclusive") if len(values) > 1 else list(values) * 3
 
 
-def measure(case: Case, width: int, runners: Sequence[Runner], clock: Clock, rounds: int) -> list[Timed]:
-    """Time every runner in both modes; one that cannot do it has a note instead of samples."""
+def measure(
+    case: Case, width: int, runners: Sequence[Runner], clock: Clock, rounds: int, most: int = MOST_TIMES
+) -> list[Timed]:
+    """Time every runner in both modes; one that cannot do it has a note instead of samples.
+
+    Rows whose samples disagree are timed in up to ``most`` times as many rounds.
+    """
     rows = prepare(case, width, runners, clock)
     left = [row for row in rows if row.calls]
-    for turn in range(_MOST_TIMES * rounds):
+    for turn in range(most * rounds):
         if turn >= rounds and turn % rounds == 0:
             again = {row.mode for row in left if row.disagree}
             left = [row for row in left if row.disagree or (row.runner == PLAIN and row.mode in again)]

@@ -51,14 +51,14 @@ def markdown(result: dict[str, Any]) -> str:
         parts += list(_tables(result, mode))
     if of_images := image_report.section(result):
         parts += ["## Images", of_images]
-    parts += [_reasons(result), _absent(result)]
+    parts += [_reasons(result), absent(result)]
     return "\n\n".join(parts) + "\n"
 
 
 def images(result: dict[str, Any]) -> str:
     """Return the report of a run of images only."""
     quick = " A quick run: small images and few rounds." if result["quick"] else ""
-    parts = [f"# Images: {subject(result)}", about(result) + quick, image_report.section(result), _absent(result)]
+    parts = [f"# Images: {subject(result)}", about(result) + quick, image_report.section(result), absent(result)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -144,7 +144,8 @@ def _reasons(result: dict[str, Any]) -> str:
     return "## Why marked cells fall short\n\n" + ("\n".join(lines) or "No cell is marked.")
 
 
-def _absent(result: dict[str, Any]) -> str:
+def absent(result: dict[str, Any]) -> str:
+    """Return which libraries have no times, and why."""
     notes: dict[str, list[str]] = {}
     for cell in result["cells"]:
         for runner, note in cell["notes"].items():

@@ -5,13 +5,13 @@ import json
 import re
 import subprocess
 from importlib.util import find_spec
-from itertools import count
+from itertools import count, pairwise
 from math import prod
 from pathlib import Path
 
 import pytest
 
-from bench import compare, image_peers, sides
+from bench import compare, estimate, image_peers, options, sides, size_report, sizes
 from bench.__main__ import main
 from bench.cases import CASES
 from bench.images import IMAGES
@@ -203,7 +203,7 @@ def test_the_command_for_images_writes_what_it_says(tmp_path, capsys):
     assert "| together | 4 | 2 | new |" in text
     printed = capsys.readouterr()
     assert text in printed.out
-    assert re.match(r"4 cells, about \d+ seconds\n", printed.err)
+    assert re.match(r"about \d+ seconds: 4 cells x 1 rounds\n", printed.err)
     with pytest.raises(SystemExit):
         main(["images", *options])
 
@@ -215,6 +215,108 @@ def test_images_have_the_sizes_that_the_page_says():
             assert prod(shape) * width <= case.size
             if width == 1:
                 assert sorted(shape)[1:] == [4000, 6000]
+
+
+@pytest.mark.parametrize("case", sizes.CASES, ids=lambda case: case.name)
+def test_every_runner_gives_the_same_bits_at_every_size(case):
+    given = options.size_parser().parse_args(["--mebibytes", "1", "--case", case.name])
+    cells = sizes.cells_of(given, [1])
+    assert [cell.case.size for cell in cells] == [64, 256, 1024, 4096, 1 << 14, 1 << 16, 1 << 18, 1 << 20] * 2
+    for small, width, _ in cells:
+        rows = measure(small, width, HERE, Once([1.0] * 100), rounds=1)
+        run = {(row.runner, row.mode) for row in rows if row.seconds}
+        assert {("copy", "into"), ("NumPy", "into"), ("gpuslice", "into"), ("gpuslice", "fresh")} <= run
+        if case.recipe:
+            assert (("OpenCV", "into") in run) == bool(find_spec("cv2"))
+            assert (("Pillow", "fresh") in run) == bool(width == 1 and find_spec("PIL"))
+
+
+def test_the_sizes_are_those_that_the_page_says():
+    assert (sizes.SIZES[0], sizes.SIZES[-1]) == (64, 256 << 20)
+    assert all(4 * small == large for small, large in pairwise(sizes.SIZES))
+    for cell in sizes.cells_of(options.size_parser().parse_args([]), [1, 2]):
+        source = prod(cell.case.shape(cell.case.size // cell.width, cell.width)) * cell.width
+        assert cell.case.size // 2 < source <= cell.case.size
+    largest = max(cell.case.size for cell in sizes.cells_of(options.size_parser().parse_args(["--quick"]), [1]))
+    assert largest == 16 << 20
+
+
+def test_the_command_for_sizes_writes_what_it_says(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("GPUSLICE_NUM_THREADS", "2")
+    options = ["--quick", "--mebibytes", "1", "--rounds", "1", "--width", "4", "--peer", "numpy", "--no-chart"]
+    main(["sizes", *options, "--case", "split 4", "--case", "mirror", "--output", str(tmp_path)])
+    (path,) = tmp_path.glob("sizes-*.json")
+    result = json.loads(path.read_text())
+    assert {name for cell in result["cells"] for name in cell["seconds"]} == {"copy", "gpuslice", "NumPy"}
+    assert len(result["cells"]) == 2 * 8 * 2 * 2  # cases, sizes, numbers of threads, existing and new outputs
+    assert {(cell["threads"], cell["mode"]) for cell in result["cells"]} == {
+        (count, mode) for count in (1, 2) for mode in ("into", "fresh")
+    }
+    assert {cell["bytes"] for cell in result["cells"] if cell["size"] == 64} == {48, 64}
+    text = path.with_suffix(".md").read_text()
+    for heading in ("### Existing outputs, one thread", "### New outputs, 2 threads"):
+        assert heading in text
+    assert "| mirror, 3 channels | 4 | 256 KB |" in text
+    printed = capsys.readouterr()
+    assert "| 1 MB |" in printed.out
+    assert re.match(r"about \d+ seconds: 32 cells x 1 rounds\n", printed.err)
+
+
+def result_of_sizes(*seconds):
+    """Make a result of slices backward of 1 B from seconds by runner, at sizes from 64 B on."""
+    cells = [
+        result_of(times)["cells"][0]
+        | {"case": "slice backward", "size": size, "bytes": size, "threads": 1, "mode": mode}
+        for mode in ("into", "fresh")
+        for size, times in zip(sizes.SIZES, seconds, strict=False)
+    ]
+    return result_of({}) | {"cells": cells}
+
+
+SIZE_ROWS = [
+    {"copy": 1e-6, "gpuslice": 2e-6, "NumPy": 1e-6, "PyTorch": 4e-6},
+    {"copy": 1e-6, "gpuslice": 2e-6, "NumPy": 3e-6},
+]
+
+
+def test_sizes_have_a_table_of_times_and_shares():
+    text = size_report.markdown(result_of_sizes(*SIZE_ROWS))
+    for row in [
+        "| slice backward | 1 | 64 B | 1 | 2 | 1 | 4 | 0.032 | **0.50** |",
+        "| slice backward | 1 | 256 B | 1 | 2 | 3 | - | 0.128 | 1.50 |",
+        "| 64 B | 0.50 |",
+        "| 256 B | 1.50 |",
+        "Another library is ahead by more than the noise in 2 of 4 rows.",
+    ]:
+        assert row in text
+    assert [size_report.in_bytes(size) for size in (64, 1 << 12, 256 << 20)] == ["64 B", "4 KB", "256 MB"]
+
+
+def test_the_picture_of_sizes_can_be_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    from bench.size_chart import draw
+
+    result = result_of_sizes(*SIZE_ROWS)
+    result["cells"] += [cell | {"case": "mirror, 3 channels", "width": 4} for cell in result["cells"]]
+    assert draw(result, str(tmp_path / "sizes.png"))
+    assert (tmp_path / "sizes.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_estimate_grows_with_what_is_done(monkeypatch):
+    monkeypatch.setattr(estimate, "_of_a_copied_byte", lambda: 1e-10)
+
+    def seconds(size, width=4, runners=HERE, rounds=5):
+        return estimate.seconds_of([(BY_NAME["reversed 1-D"].of_size(size), width)], runners, rounds)
+
+    small, large = seconds(64), seconds(64 << 20)
+    assert 0 < small < large
+    assert large < seconds(64 << 20, rounds=50)
+    assert seconds(64 << 20, runners=HERE[:1], rounds=50) < seconds(64 << 20, rounds=50)
+    # Not what is not installed.
+    assert seconds(64, runners=[*HERE, Runner("absent", "cpu", ("no_such_package",), refuses, fails)]) == small
+    assert [estimate.in_words(value) for value in (0.1, 42.3, 850)] == [
+        "about 1 seconds", "about 42 seconds", "about 14 minutes",
+    ]  # fmt: skip
 
 
 def test_opencv_that_cannot_write_in_place_has_no_time_of_that(monkeypatch):
