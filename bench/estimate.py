@@ -1,23 +1,25 @@
-"""How long a run on the CPU takes: said before it begins, from the time of a copy on this machine."""
+"""How long a run on the CPU takes: said before it begins, from two copies that are timed on this machine."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
-from bench.case import Case
+from bench.case import LARGE, Case
 from bench.measure import MODES
 from bench.runners import Runner
 
-# What a call takes on average over the libraries, in copies of the outputs: by their bytes, and by their items, which
-# many libraries move one by one. Measured on one machine; enough for a time in minutes.
-_BY_BYTE, _BY_ITEM, _BY_ITEM_OF_PIXELS_TURNED, _BY_ITEM_TURNED = 1.7, 3.0, 10.0, 33.0
-# Before the rounds, for each library: arrays are made and compared, and each call runs a few times.
+# What a call takes in both modes, on average over the libraries. By the bytes of the outputs it is so many copies; by
+# their items, which many libraries move one by one, so many reversals. Measured on one machine; enough for minutes.
+_COPIES = 1.5
+_REVERSALS, _OF_PIXELS_TURNED, _TURNED = 1.0, 3.5, 12.0
+# Before the rounds, for each library: arrays are made and compared, which takes so many copies, and calls are made.
 _ARRAYS, _CALLS = 6.0, 3.0
 # Seconds of a small cell: making it, and a sample.
 _CELL, _SAMPLE = 0.02, 5e-4
-_PROBE = 32 << 20
+_REVERSED = 4 << 20
 
 
 def in_words(seconds: float) -> str:
@@ -28,28 +30,37 @@ def in_words(seconds: float) -> str:
 def seconds_of(cells: Sequence[tuple[Case, int]], runners: Sequence[Runner], rounds: int) -> float:
     """Return about how many seconds the cells take: each a case and its bytes per item."""
     runners = [runner for runner in runners if not runner.missing()]
-    of_a_byte = _of_a_copied_byte()
+    items = [sum(map(prod, case.output_shapes(case.shape(case.size // width, width)))) for case, width in cells]
+    copied, reversed_ = _probes(max(count * width for count, (_, width) in zip(items, cells, strict=True)))
     total = 0.0
-    for case, width in cells:
-        count = sum(runner.times(case) for runner in runners)
-        size = sum(map(prod, case.output_shapes(case.shape(case.size // width, width)))) * width
-        copies = _ARRAYS + _copies(case, width) * (_CALLS + rounds)
-        total += count * (size * copies * of_a_byte + len(MODES) * rounds * _SAMPLE) + _CELL
+    for count, (case, width) in zip(items, cells, strict=True):
+        calls = _CALLS + rounds
+        by_byte = (_ARRAYS + _COPIES * calls) * count * width * copied
+        by_item = _reversals(case) * calls * count * reversed_
+        libraries = sum(runner.times(case) for runner in runners)
+        total += libraries * (by_byte + by_item + len(MODES) * rounds * _SAMPLE) + _CELL
     return total
 
 
-def _copies(case: Case, width: int) -> float:
-    """Return how many copies of the outputs a call in each mode takes."""
-    by_item = (_BY_ITEM_OF_PIXELS_TURNED if case.recipe else _BY_ITEM_TURNED) if case.axes else _BY_ITEM
-    return _BY_BYTE + by_item / width
+def _reversals(case: Case) -> float:
+    return (_OF_PIXELS_TURNED if case.recipe else _TURNED) if case.axes else _REVERSALS
 
 
-def _of_a_copied_byte() -> float:
-    """Return how many seconds a large copy takes on this machine, per byte."""
-    source, seconds = np.ones(_PROBE, np.uint8), []
-    target = np.zeros_like(source)
+def _probes(size: int) -> tuple[float, float]:
+    """Return the seconds of a copy to a new array per byte, for outputs of a size, and of a reversal per item."""
+    source = np.ones(min(size, LARGE), np.uint8)
+    part = source[:_REVERSED]
+    target = np.zeros_like(part)
+    copied = _least(source.copy) / source.size
+    return copied, _least(lambda: np.copyto(target, part[::-1])) / part.size
+
+
+def _least(call: Callable[[], Any]) -> float:
+    """Return the least seconds of a few calls."""
+    seconds = []
     for _ in range(5):
         began = time.perf_counter()
-        np.copyto(target, source)
+        held = call()
         seconds.append(time.perf_counter() - began)
-    return min(seconds) / _PROBE
+        del held
+    return min(seconds)

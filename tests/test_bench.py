@@ -303,7 +303,7 @@ def test_the_picture_of_sizes_can_be_drawn(tmp_path):
 
 
 def test_an_estimate_grows_with_what_is_done(monkeypatch):
-    monkeypatch.setattr(estimate, "_of_a_copied_byte", lambda: 1e-10)
+    monkeypatch.setattr(estimate, "_probes", lambda size: (1e-10, 4e-10))
 
     def seconds(size, width=4, runners=HERE, rounds=5):
         return estimate.seconds_of([(BY_NAME["reversed 1-D"].of_size(size), width)], runners, rounds)
