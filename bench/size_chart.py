@@ -30,10 +30,10 @@ def draw(result: dict[str, Any], path: str) -> bool:
             panel.set_visible(False)
         width = cells[0][0]["width"]
         line[0].set_ylabel(f"items of {width} byte{'s' * (width > 1)}\nGB/s")
-    figure.supxlabel(
-        "bytes of the results (few: the time of a call counts; many: the time of moving bytes)", fontsize=12
+    text = (
+        "Speed by size, new outputs: GB of results per second (higher is faster)\n"
+        "Left: results of few bytes, where the time of a call counts. Right: of many, where moving the bytes counts."
     )
-    text = "Speed by size, new outputs: GB of results per second (higher is faster)"
     save(pyplot, figure, names, f"{text}\n{where(result, THREADS)}", path)
     return True
 
