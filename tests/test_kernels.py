@@ -73,6 +73,56 @@ def test_kernel_and_every_item(case):
     assert t.allocations == [view.nbytes]
 
 
+def channels(image):
+    """Return a view of each channel."""
+    return [image[..., i] for i in range(image.shape[-1])]
+
+
+LARGE = 9 << 20  # bytes, which go past the caches
+IMAGE = items(LARGE // 3000, 1000, 3)
+# Views that are copied together, and the kernel that copies them. Runs are of whole pages, longer, or odd.
+PAST_THE_CACHES = {
+    "contiguous": (lambda: [items(LARGE + 1)[1:]], "rows<1, 1>"),
+    "reversed": (lambda: [items(LARGE + 1)[R]], "rows<1, -1>"),
+    "reversed words": (lambda: [items(LARGE // 4 + 1, dtype="u4")[R]], "rows<4, -1>"),
+    "reversed rows": (lambda: [items(LARGE // 40_000, 40_000)[:, R]], "rows<1, -1>"),
+    "crop": (lambda: [items(LARGE // 4096, 4224)[1:, 3:-5]], "rows<1, 1>"),
+    "transposed": (lambda: [items(3001, 3100).T], "tiles<1, 0>"),
+    "transposed halves": (lambda: [items(2001, 2400, dtype="u2").T], "tiles<2, 0>"),
+    "planes": (lambda: channels(IMAGE), "planes<1, 3>"),
+    "planes, mirrored": (lambda: channels(IMAGE[:, R]), "planes<1, -3>"),
+    "planes of a crop": (lambda: channels(np.tile(IMAGE, (1, 2, 1))[:, 1:-3]), "planes<1, 3>"),
+    "four planes of words": (lambda: channels(items(LARGE // 16, 4, dtype="u4")), "planes<4, 4>"),
+    "stereo": (lambda: channels(items(LARGE // 4, 2, dtype="u2")), "planes<2, 2>"),
+    "20 columns": (lambda: channels(items(LARGE // 20, 20)), "unstacked<1, 0>"),
+    "mirrored pixels": (lambda: [IMAGE[:, R]], "rearranged<1, -3>"),
+    "from planes": (lambda: [items(3, LARGE // 3).T], "interleaved<1, 3>"),
+}  # fmt: skip
+
+
+@compiled
+@pytest.mark.parametrize("case", PAST_THE_CACHES)
+def test_large_targets_anywhere_in_a_line(case):
+    """Targets of which whole cache lines go past the caches begin anywhere in a line."""
+    make, kernel = PAST_THE_CACHES[case]
+    views = make()
+    size = views[0].itemsize
+    for lead in (0, size, 16, 48):
+        buffers = [np.zeros(view.nbytes + 128, np.uint8) for view in views]
+        outs = []
+        for i, (view, buffer) in enumerate(zip(views, buffers, strict=True)):
+            start = -buffer.ctypes.data % 64 + (lead + 16 * i * (lead > 16)) % 64
+            outs.append(buffer[start : start + view.nbytes].view(view.dtype).reshape(view.shape))
+        with gs.trace() as t:
+            gs.contiguous(views, out=outs)
+        for view, out, buffer in zip(views, outs, buffers, strict=True):
+            assert np.array_equal(view, out)
+            around = buffer.copy()
+            around[out.ctypes.data - buffer.ctypes.data :][: out.nbytes] = 0
+            assert not around.any()
+        assert {launch.kernel for launch in t.launches} == {kernel}
+
+
 def test_without_kernels_numpy_copies_everything(monkeypatch):
     monkeypatch.setattr(host_library, "LIBRARY", None)
     assert host_library.instruction_set() == ""
