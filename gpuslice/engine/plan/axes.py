@@ -1,76 +1,81 @@
 """Simpler launches for the same copy: fewer axes, and wider items."""
 
 from collections import abc
-from dataclasses import replace
 from math import gcd
 
 from gpuslice.engine.plan.kernel_sources import VECTOR_BYTES
 from gpuslice.engine.plan.parts import Axis, Group, LaunchPlan, Part
 
 
-def with_aligned_items(group: Group, parts: abc.Sequence[Part], itemsize: int) -> LaunchPlan:
-    """Return a group's launch with items as wide as a kernel moves and as addresses and strides are aligned.
-
-    Wider items become an axis of narrower ones.
-    """
-    axes = group.axes(parts)
-    width = gcd(itemsize, VECTOR_BYTES, *(axis.source for axis in axes))
-    if not group.flat:
-        width = gcd(width, *(axis.target for axis in axes))
-    for i in group.members:
-        width = gcd(width, parts[i].source, parts[i].target)
+def simplified(group: Group, parts: abc.Sequence[Part], itemsize: int) -> LaunchPlan:
+    """Return a group's launch with few axes, and items as wide as a kernel moves and as all its parts are aligned."""
+    axes, flat, members = group.axes(parts), group.flat, group.members
+    # All that has to be a multiple of an item's width. Of the addresses only this matters.
+    unit = gcd(VECTOR_BYTES, *[parts[i].source for i in members], *[parts[i].target for i in members])
+    width = gcd(itemsize, unit, *_strides(axes, flat))
     if width < itemsize:
         axes.append(Axis((itemsize // width,), width, width))
-    return LaunchPlan("rows", width, 0, tuple(axes), group.flat, tuple(group.members))
+    source = target = 0
+    if not flat:
+        axes, source, target = _in_target_order(axes, width)
+    axes, width = _with_wider_items(_merged(axes, width, flat), width, flat, gcd(unit, source, target))
+    return LaunchPlan("rows", width, 0, tuple(axes), flat, tuple(members), source, target)
 
 
-def in_target_order(launch: LaunchPlan) -> LaunchPlan:
-    """Reverse axes along which the target goes backward, and sort axes by the target's strides."""
-    if launch.flat:
-        return launch
-    axes, source, target = [], 0, 0
-    for axis in launch.axes:
+def _strides(axes: abc.Sequence[Axis], flat: bool) -> list[int]:
+    """Return the strides of axes that mean something."""
+    sources = [axis.source for axis in axes]
+    return sources if flat else sources + [axis.target for axis in axes]
+
+
+def _in_target_order(axes: abc.Sequence[Axis], width: int) -> tuple[list[Axis], int, int]:
+    """Reverse axes along which the target goes backward, and sort axes by the target's strides.
+
+    Return the axes, and the bytes from the addresses of source and target to where the axes start.
+    """
+    ordered, source, target = [], 0, 0
+    for axis in axes:
         if axis.target < 0:
             source += (axis.counts[0] - 1) * axis.source
             target += (axis.counts[0] - 1) * axis.target
             axis = Axis(axis.counts, -axis.source, -axis.target)
-        axes.append(axis)
-    axes.sort(key=lambda axis: -axis.target)
-    if not axes or axes[-1].target != launch.width:
-        axes.append(Axis((1,), launch.width, launch.width))  # gaps between the target's items: runs of one
-    return replace(launch, axes=tuple(axes), source_offset=source, target_offset=target)
+        ordered.append(axis)
+    ordered.sort(key=lambda axis: -axis.target)
+    if not ordered or ordered[-1].target != width:
+        ordered.append(Axis((1,), width, width))  # gaps between the target's items: runs of one
+    return ordered, source, target
 
 
-def with_merged_axes(launch: LaunchPlan) -> LaunchPlan:
+def _merged(axes: abc.Sequence[Axis], width: int, flat: bool) -> list[Axis]:
     """Merge neighbours that are one axis, forward or backward, in both source and target."""
-    axes: list[Axis] = []
-    for axis in launch.axes:
-        if axes and not axis.varies:
-            outer, count = axes[-1], axis.counts[0]
-            if outer.source == axis.source * count and (launch.flat or outer.target == axis.target * count):
-                axes[-1] = Axis(tuple(n * count for n in outer.counts), axis.source, axis.target)
+    merged: list[Axis] = []
+    for axis in axes:
+        if merged and len(axis.counts) == 1:
+            outer, count = merged[-1], axis.counts[0]
+            if outer.source == axis.source * count and (flat or outer.target == axis.target * count):
+                merged[-1] = Axis(tuple([n * count for n in outer.counts]), axis.source, axis.target)
                 continue
-        axes.append(axis)
-    return replace(launch, axes=tuple(axes) or (Axis((1,), launch.width, launch.width),))
+        merged.append(axis)
+    return merged or [Axis((1,), width, width)]
 
 
-def with_wider_items(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan:
-    """Make wider items of a contiguous inner axis: pairs of items that stay together move as one."""
-    *outer, inner = launch.axes
-    width = launch.width
-    while inner.source == width < VECTOR_BYTES and all(count % 2 == 0 for count in inner.counts):
-        wider = 2 * width
-        strides = [axis.source for axis in outer] + ([] if launch.flat else [axis.target for axis in outer])
-        addresses = [address for i in launch.parts for address in (parts[i].source, parts[i].target)]
-        offsets = [launch.source_offset, launch.target_offset]
-        if any(number % wider for number in (*strides, *addresses, *offsets)):
-            break
-        width = wider
-        inner = Axis(tuple(count // 2 for count in inner.counts), width, width)
-    axes = (*outer, inner) if inner.counts != (1,) or not outer else tuple(outer)
-    if not launch.flat and axes[-1].target != width:
-        axes = (*axes, Axis((1,), width, width))  # the run became one item, and the next axis is no run
-    return replace(launch, width=width, axes=axes)
+def _with_wider_items(axes: list[Axis], width: int, flat: bool, unit: int) -> tuple[list[Axis], int]:
+    """Make wider items of a contiguous inner axis: items that stay together move as one.
+
+    ``unit`` is a power of two that divides all addresses. Return the axes and the width.
+    """
+    *outer, inner = axes
+    times = gcd(unit, *_strides(outer, flat)) // width if inner.source == width < unit else 1
+    times = gcd(times, *inner.counts)
+    if times == 1:
+        return axes, width
+    width *= times
+    inner = Axis(tuple([count // times for count in inner.counts]), width, width)
+    if inner.counts != (1,) or not outer:
+        return [*outer, inner], width
+    if not flat and outer[-1].target != width:
+        outer.append(Axis((1,), width, width))  # the run became one item, and the next axis is no run
+    return outer, width
 
 
 def with_target_strides(launch: LaunchPlan) -> tuple[Axis, ...]:

@@ -1,7 +1,6 @@
 """Kernels for pixels whose channels are arrays of their own, on one side: planes as targets, interleaved as sources."""
 
 from collections import abc
-from dataclasses import replace
 
 from gpuslice.engine.plan.axes import forward_in_source, with_target_strides
 from gpuslice.engine.plan.kernel_sources import (
@@ -22,33 +21,36 @@ def planes(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
     """Channels side by side in the source, with a target for each: the source is read once for all."""
     if len(launch.parts) == 1:
         return _planes_of_one(launch)
+    if len(parts) > MAX_CHANNELS or not launch.flat:
+        return None
     *outer, run = launch.axes
     items = (1,) * len(launch.parts)
     if run.varies and outer and run.source == launch.width:  # such as three channels and one
         items, run = run.counts, outer.pop()
-    if len(parts) > MAX_CHANNELS or not launch.flat or any(axis.varies for axis in (*outer, run)):
+    pixel = sum(items) * launch.width
+    if abs(run.source) != pixel or run.varies or any(axis.varies for axis in outer):
         return None
     order = sorted(range(len(items)), key=lambda k: parts[launch.parts[k]].source)
     sources = [parts[launch.parts[k]].source for k in order]
-    items = tuple(items[k] for k in order)
-    if not _are_neighbours(sources, items, launch.width) or abs(run.source) != sum(items) * launch.width:
+    items = tuple([items[k] for k in order])
+    if not _are_neighbours(sources, items, launch.width):
         return None
-    members = tuple(launch.parts[k] for k in order)
-    return _of_channels(replace(launch, axes=(*outer, run), parts=members), "planes", items)
+    members = tuple([launch.parts[k] for k in order])
+    return _of_channels(launch._replace(axes=(*outer, run), parts=members), "planes", items)
 
 
 def _planes_of_one(launch: LaunchPlan) -> LaunchPlan | None:
     """One view whose axis of channels lies outside of the pixels in the target: height, width, channel to planes."""
+    width = launch.width
+    count = abs(launch.axes[-1].source) // width
+    if not 2 <= count <= MAX_CHANNELS:
+        return None
     *outer, run = with_target_strides(launch)
-    at = next((k for k, axis in enumerate(outer) if abs(axis.source) == launch.width), None)
-    if at is None or any(axis.varies for axis in launch.axes) or run.target != launch.width:
+    at = next((k for k, axis in enumerate(outer) if abs(axis.source) == width), None)
+    if at is None or outer[at].counts != (count,) or abs(run.source) != count * width or run.target != width:
         return None
     channel, source, target = forward_in_source(outer.pop(at), launch.source_offset, launch.target_offset)
-    count = channel.counts[0]
-    if count > MAX_CHANNELS or abs(run.source) != count * launch.width:
-        return None
-    whole = replace(
-        launch,
+    whole = launch._replace(
         axes=(*outer, run),
         flat=False,
         parts=launch.parts * count,
@@ -61,7 +63,7 @@ def _planes_of_one(launch: LaunchPlan) -> LaunchPlan | None:
 
 def interleaved(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
     """Sources that become the channels of one target: each is read once, and the target is written once."""
-    if len(launch.axes) < 2 or any(axis.varies for axis in launch.axes):
+    if len(launch.axes) < 2 or abs(launch.axes[-2].source) != launch.width:
         return None
     if len(launch.parts) == 1:
         return _interleaved_of_one(launch)
@@ -70,20 +72,20 @@ def interleaved(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | N
     if launch.flat or inner.counts != (1,) or len(parts) > MAX_CHANNELS or run.target != len(items) * launch.width:
         return None
     order = tuple(sorted(launch.parts, key=lambda i: parts[i].target))
-    if abs(run.source) != launch.width or not _are_neighbours([parts[i].target for i in order], items, launch.width):
+    if launch.varying is not None or not _are_neighbours([parts[i].target for i in order], items, launch.width):
         return None
-    return _of_channels(replace(launch, axes=(*outer, run), parts=order), "interleaved", items)
+    return _of_channels(launch._replace(axes=(*outer, run), parts=order), "interleaved", items)
 
 
 def _interleaved_of_one(launch: LaunchPlan) -> LaunchPlan | None:
     """One view whose axis of channels lies outside of the pixels in the source: planes to height, width, channel."""
+    count = launch.axes[-1].counts[0]
+    if not 2 <= count <= MAX_CHANNELS:
+        return None
     *outer, run, channel = with_target_strides(launch)
-    count = channel.counts[0]
-    if not 2 <= count <= MAX_CHANNELS or channel.target != launch.width or run.target != count * launch.width:
+    if channel.target != launch.width or run.target != count * launch.width:
         return None
-    if abs(run.source) != launch.width:
-        return None
-    whole = replace(launch, axes=(*outer, run), parts=launch.parts * count, channel_source=channel.source)
+    whole = launch._replace(axes=(*outer, run), parts=launch.parts * count, channel_source=channel.source)
     return _of_channels(whole, "interleaved", (1,) * count)
 
 
@@ -110,7 +112,7 @@ def interleaved_pair(launches: abc.Sequence[LaunchPlan], parts: abc.Sequence[Par
     if abs(axes[-1].source) != width:
         return None
     members = first.parts + second.parts
-    return _of_channels(replace(first, axes=tuple(axes), parts=members), "interleaved", items)
+    return _of_channels(first._replace(axes=tuple(axes), parts=members), "interleaved", items)
 
 
 def _of_channels(launch: LaunchPlan, kind: str, items: tuple[int, ...]) -> LaunchPlan | None:
@@ -119,8 +121,8 @@ def _of_channels(launch: LaunchPlan, kind: str, items: tuple[int, ...]) -> Launc
     variant = variant_of(items) * (1 if run.source > 0 else -1)
     if run.counts[0] < VECTOR_BYTES // launch.width or not is_listed(kind, launch.width, variant):
         return None
-    launch = replace(launch, kind=kind, variant=variant)
-    return replace(launch, flat=launch.flat or _is_flat(launch))
+    chosen = launch._replace(kind=kind, variant=variant)
+    return chosen if chosen.flat or not _is_flat(chosen) else chosen._replace(flat=True)
 
 
 def _is_flat(launch: LaunchPlan) -> bool:

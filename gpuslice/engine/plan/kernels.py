@@ -1,7 +1,6 @@
 """Which kernel moves a launch, by its inner axes."""
 
 from collections import abc
-from dataclasses import replace
 
 from gpuslice.engine.plan.axes import forward_in_source, with_target_strides
 from gpuslice.engine.plan.channels import interleaved, planes
@@ -20,7 +19,7 @@ def with_kernel(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan:
         if chosen is not None and is_listed(*chosen.kernel):
             return chosen
     step, rest = divmod(launch.axes[-1].source, launch.width)
-    return replace(launch, variant=step if not rest and is_listed("rows", launch.width, step) else 0)
+    return launch._replace(variant=step if not rest and is_listed("rows", launch.width, step) else 0)
 
 
 def _rearranged(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
@@ -29,36 +28,41 @@ def _rearranged(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | N
         return None
     *outer, run, inner = launch.axes
     channels, pixel = inner.counts[0], inner.counts[0] * launch.width
-    if inner.varies or channels < 2 or abs(inner.source) != launch.width or abs(run.source) != pixel:
+    if abs(run.source) != pixel or abs(inner.source) != launch.width or inner.varies or channels < 2:
         return None
-    if min(run.counts) < VECTOR_BYTES // launch.width or not (launch.flat or run.target == pixel):
+    variant = -channels if run.source < 0 else channels
+    if not is_listed("rearranged", launch.width, variant) or min(run.counts) < VECTOR_BYTES // launch.width:
         return None
-    backward = run.source < 0
+    if not (launch.flat or run.target == pixel):
+        return None
     offset = launch.source_offset - (0 if inner.source > 0 else (channels - 1) * launch.width)
     axes = (*outer, Axis(run.counts, run.source, pixel))
-    variant = -channels if backward else channels
-    return replace(launch, kind="rearranged", variant=variant, axes=axes, source_offset=offset)
+    return launch._replace(kind="rearranged", variant=variant, axes=axes, source_offset=offset)
 
 
 def _tiles(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
     """A source that is contiguous along another axis than the target's run."""
-    return _transposed(replace(launch, kind="tiles"), launch.width)
+    transposed = _transposed(launch, launch.width)
+    return transposed and transposed._replace(kind="tiles")
 
 
 def _pixel_tiles(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
     """The same of pixels, the channels of which may be reversed."""
     *outer, inner = launch.axes
-    if launch.width == VECTOR_BYTES and not inner.varies and inner.source > 0:
+    if not outer or inner.varies:
+        return None
+    if launch.width == VECTOR_BYTES and inner.source > 0:
         half = launch.width // 2  # the kernels move pixels of wider channels as more channels
         inner = Axis((2 * inner.counts[0],), half, half)
-        launch = replace(launch, width=half, axes=(*outer, inner))
+        launch = launch._replace(width=half, axes=(*outer, inner))
     channels, pixel = inner.counts[0], inner.counts[0] * launch.width
-    if not outer or inner.varies or abs(inner.source) != launch.width or not 2 <= channels <= MOST_PIXEL_CHANNELS:
+    if abs(inner.source) != launch.width or not 2 <= channels <= MOST_PIXEL_CHANNELS:
         return None
     if pixel > (MOST_PIXEL_BYTES if inner.source > 0 else VECTOR_BYTES):
         return None
     variant = channels if is_listed("pixel_tiles", launch.width, channels) else 0
-    return _transposed(replace(launch, kind="pixel_tiles", variant=variant), pixel, axes_behind=1)
+    transposed = _transposed(launch, pixel, axes_behind=1)
+    return transposed and transposed._replace(kind="pixel_tiles", variant=variant)
 
 
 def _pixel_rows(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
@@ -74,20 +78,22 @@ def _pixel_rows(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | N
     step, rest = divmod(run.source, pixel)
     variant = step if not rest and is_listed("pixel_rows", launch.width, step) else 0
     axes = (*outer, Axis(run.counts, run.source, pixel))
-    return replace(launch, kind="pixel_rows", variant=variant, axes=axes)
+    return launch._replace(kind="pixel_rows", variant=variant, axes=axes)
 
 
 def _transposed(launch: LaunchPlan, size: int, axes_behind: int = 0) -> LaunchPlan | None:
     """Put the axis on which the source's items of a size are neighbours before the one on which the target's are."""
-    axes, behind = with_target_strides(launch), len(launch.axes) - axes_behind
+    behind = len(launch.axes) - axes_behind
+    neighbours = (k for k, axis in enumerate(launch.axes[: behind - 1]) if abs(axis.source) == size and not axis.varies)
+    unit = next(neighbours, None)
+    if unit is None or launch.axes[unit].counts[0] * size < VECTOR_BYTES:
+        return None
+    axes = with_target_strides(launch)
     *outer, run = axes[:behind]
     if run.target != size or abs(run.source) == size or run.varies or run.counts[0] * size < VECTOR_BYTES:
         return None
     if any(axis.varies for axis in outer[1:]):
         return None  # the targets' strides would differ by part
-    unit = next((k for k, axis in enumerate(outer) if abs(axis.source) == size and not axis.varies), None)
-    if unit is None or outer[unit].counts[0] * size < VECTOR_BYTES:
-        return None
     axis, source, target = forward_in_source(outer[unit], launch.source_offset, launch.target_offset)
     ordered = (*outer[:unit], *outer[unit + 1 :], axis, run, *axes[behind:])
-    return replace(launch, axes=ordered, flat=False, source_offset=source, target_offset=target)
+    return launch._replace(axes=ordered, flat=False, source_offset=source, target_offset=target)

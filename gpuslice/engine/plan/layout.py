@@ -1,9 +1,9 @@
 """The bytes of a launch's parameters, as kernels/geometry.cuh declares them: a header and tables."""
 
-import struct
-from collections import abc
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
+from struct import Struct
 
 from gpuslice.engine.plan.kernel_sources import CHANNEL_KINDS, CUDA_CAPACITIES, HEADER_BYTES, MAX_RANK, VECTOR_BYTES
 from gpuslice.engine.plan.parts import LaunchPlan
@@ -31,6 +31,8 @@ class Layout:
 
     def capacity(self, entries: int) -> int:
         """Return how many entries the tables for so many parts have."""
+        if not self.capacities:
+            return entries
         return next((size for size in self.capacities if size >= entries), entries)
 
 
@@ -60,33 +62,49 @@ def divisor(value: int, bits: int) -> tuple[int, int]:
     return value, (((1 << shift) - value) << bits) // value + 1
 
 
-def header(launch: LaunchPlan, tiling: Tiling, layout: Layout, *, stream: bool) -> bytes:
+# By the bits of an index: ``struct Header`` of the kernels, with the padding that the compiler adds.
+_FIELDS = {
+    32: f"<7I{2 + 2 * MAX_RANK}I{2 * MAX_RANK}i",
+    64: f"<7I4x{2 + 2 * MAX_RANK}Q{2 * MAX_RANK}q",
+}
+_HEADERS = {bits: Struct(f"{fields}{HEADER_BYTES[bits] - Struct(fields).size}x") for bits, fields in _FIELDS.items()}
+
+
+def header(launch: LaunchPlan, tiling: Tiling, bits: int, capacity: int, *, stream: bool) -> bytes:
     """Return what comes before the tables: ``struct Header``."""
-    rank, bits = len(launch.axes), layout.index_bits
-    capacity, varying = layout.capacity(len(launch.parts)), _varying(launch)
-    words = (rank, launch.part_count, capacity, varying, int(tiling.by_tile), int(launch.flat), int(stream))
-    padding = [0] * (MAX_RANK - rank)
-    fields = [tiling.tile, tiling.tiles[0]]
-    for axis in launch.axes:
-        fields += divisor(axis.counts[0], bits)
-    fields += padding + padding
-    fields += [axis.source for axis in launch.axes] + padding
-    fields += [0 if launch.flat else axis.target for axis in launch.axes] + padding
-    unsigned, signed, gap = ("Q", "q", "4x") if bits == 64 else ("I", "i", "")
-    packed = struct.pack(f"<7I{gap}{2 + 2 * MAX_RANK}{unsigned}{2 * MAX_RANK}{signed}", *words, *fields)
-    return packed.ljust(HEADER_BYTES[bits], b"\0")
+    rank, varying = len(launch.axes), launch.varying
+    padding = (0,) * (MAX_RANK - rank)
+    return _HEADERS[bits].pack(
+        rank,
+        launch.part_count,
+        capacity,
+        MAX_RANK if varying is None else varying,
+        tiling.by_tile,
+        launch.flat,
+        stream,
+        tiling.tile,
+        tiling.tiles[0],
+        *[word for axis in launch.axes for word in divisor(axis.counts[0], bits)],
+        *padding,
+        *padding,
+        *[axis.source for axis in launch.axes],
+        *padding,
+        *[0 if launch.flat else axis.target for axis in launch.axes],
+        *padding,
+    )
 
 
-def tables_behind_addresses(launch: LaunchPlan, tiling: Tiling, layout: Layout) -> bytes:
+def tables_behind_addresses(launch: LaunchPlan, tiling: Tiling, bits: int, capacity: int) -> bytes:
     """Return the tables behind those of sources and targets: each part's varying extent and first tile."""
-    bits, capacity, varying = layout.index_bits, layout.capacity(len(launch.parts)), _varying(launch)
-    extents: list[int] = []
-    for i in range(launch.part_count):
-        extents += divisor(launch.counts(i)[varying] if varying < MAX_RANK else 1, bits)
-    extents += [0] * (2 * (capacity - launch.part_count))
-    starts: abc.Sequence[int] = [*tiling.starts(), *[0] * (capacity - launch.part_count)]
-    return struct.pack(f"<{3 * capacity}{'Q' if bits == 64 else 'I'}", *extents, *starts)
+    varying, count = launch.varying, launch.part_count
+    extents = (1,) * count if varying is None else launch.axes[varying].counts
+    spare = (0,) * (capacity - count)
+    return words(3 * capacity, bits).pack(
+        *[word for extent in extents for word in divisor(extent, bits)], *spare, *spare, *tiling.starts(), *spare
+    )
 
 
-def _varying(launch: LaunchPlan) -> int:
-    return next((k for k, axis in enumerate(launch.axes) if axis.varies), MAX_RANK)
+@lru_cache(maxsize=64)
+def words(count: int, bits: int = 64) -> Struct:
+    """Return what packs so many addresses or indices."""
+    return Struct(f"<{count}{'Q' if bits == 64 else 'I'}")

@@ -1,19 +1,17 @@
 """Launches ready for their addresses: what a plan's cache keeps."""
 
-import struct
 from collections import abc
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from struct import Struct
+from typing import NamedTuple
 
 from gpuslice.engine.plan.kernel_sources import STACK_KINDS, kernel_number
-from gpuslice.engine.plan.layout import Layout, header, tables_behind_addresses
+from gpuslice.engine.plan.layout import Layout, header, tables_behind_addresses, words
 from gpuslice.engine.plan.parts import Axis, LaunchPlan
 from gpuslice.engine.plan.tiling import tiling_of
 from gpuslice.engine.plan.tuning import Tuning
 
 
-@dataclass(frozen=True)
-class PackedLaunch:
+class PackedLaunch(NamedTuple):
     """A launch ready for its addresses.
 
     Attributes
@@ -37,10 +35,6 @@ class PackedLaunch:
     head: bytes
     tail: bytes
 
-    def __sizeof__(self) -> int:
-        """Count what it holds, too: to look at each of its integers takes longer than to make it."""
-        return 1024 + len(self.head) + len(self.tail) + 128 * len(self.launch.parts)
-
     def fill(self, sources: abc.Sequence[int], targets: abc.Sequence[int]) -> bytes:
         """Return the parameters for the addresses of all parts of the plan."""
         launch = self.launch
@@ -53,15 +47,10 @@ class PackedLaunch:
         if launch.channel_source or launch.channel_target:
             source = [address + i * launch.channel_source for i, address in enumerate(source)]
             target = [address + i * launch.channel_target for i, address in enumerate(target)]
-        return self.head + _addresses(2 * self.capacity).pack(*source, *spare, *target, *spare) + self.tail
+        return self.head + words(2 * self.capacity).pack(*source, *spare, *target, *spare) + self.tail
 
 
-_PAIR = struct.Struct("<2Q")
-
-
-@lru_cache(maxsize=64)
-def _addresses(count: int) -> struct.Struct:
-    return struct.Struct(f"<{count}Q")
+_PAIR = Struct("<2Q")
 
 
 def pack(launch: LaunchPlan, layout: Layout, tuning: Tuning, *, stream: bool = False) -> list[PackedLaunch]:
@@ -86,14 +75,15 @@ def pack(launch: LaunchPlan, layout: Layout, tuning: Tuning, *, stream: bool = F
 
 def _pack(launch: LaunchPlan, layout: Layout, tuning: Tuning, stream: bool) -> PackedLaunch:
     tiling = tiling_of(launch, tuning, stream=stream)
+    bits, capacity = layout.index_bits, layout.capacity(len(launch.parts))
     return PackedLaunch(
         launch,
         kernel_number(launch.kernel),
-        layout.capacity(len(launch.parts)),
+        capacity,
         sum(tiling.tiles),
-        layout.index_bits,
-        header(launch, tiling, layout, stream=stream),
-        tables_behind_addresses(launch, tiling, layout),
+        bits,
+        header(launch, tiling, bits, capacity, stream=stream),
+        tables_behind_addresses(launch, tiling, bits, capacity),
     )
 
 
@@ -108,4 +98,4 @@ def _chunks(launch: LaunchPlan, most: int) -> abc.Iterator[LaunchPlan]:
         if launch.kind in STACK_KINDS:
             counted = -2 if launch.kind == "unstacked" else -1
             axes[counted] = Axis((len(parts),), *axes[counted][1:])
-        yield replace(launch, axes=tuple(axes), parts=parts)
+        yield launch._replace(axes=tuple(axes), parts=parts)

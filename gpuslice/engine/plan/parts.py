@@ -1,8 +1,6 @@
 """The parts of a copy, and which of them can share a launch."""
 
 from collections import abc
-from dataclasses import dataclass
-from math import prod
 from typing import NamedTuple
 
 from gpuslice.engine.plan.kernel_sources import PIXEL_CHANNELS, TOGETHER_KINDS, Kernel
@@ -42,8 +40,7 @@ class Axis(NamedTuple):
         return len(self.counts) > 1
 
 
-@dataclass(frozen=True)
-class LaunchPlan:
+class LaunchPlan(NamedTuple):
     """A launch without its addresses.
 
     Attributes
@@ -89,7 +86,16 @@ class LaunchPlan:
         """Bytes of an item in the target: of a pixel if pixels are interleaved there."""
         if self.kind == "pixel_rows":
             return self.width * PIXEL_CHANNELS
-        return self.width * (sum(self.kernel.channels) if self.kind in ("interleaved", "rearranged") else 1)
+        if self.kind in ("interleaved", "rearranged"):
+            return self.width * sum(self.kernel.channels)
+        return self.width
+
+    @property
+    def varying(self) -> int | None:
+        """The axis along which the parts differ; None if they are alike."""
+        if len(self.parts) == 1:
+            return None
+        return next((k for k, axis in enumerate(self.axes) if axis.varies), None)
 
     @property
     def part_count(self) -> int:
@@ -98,61 +104,76 @@ class LaunchPlan:
 
     def counts(self, index: int) -> tuple[int, ...]:
         """Return the shape of the part at an index of `parts`."""
-        return tuple(axis.counts[index if axis.varies else 0] for axis in self.axes)
+        return tuple([axis.counts[index if axis.varies else 0] for axis in self.axes])
 
 
 class Group:
-    """Parts that can share a launch."""
+    """Parts that can share a launch, with the indices of all and the first of them."""
 
-    def __init__(self, part: Part, flat: bool) -> None:
+    __slots__ = ("first", "flat", "members", "strides", "varying")
+
+    def __init__(self, index: int, part: Part, flat: bool) -> None:
         self.flat = flat
-        self.members: list[int] = []
+        self.members = [index]
         self.first = part
         # A stride means nothing on an axis of one item; the first part with more says what it is.
-        self.strides: list[int | None] = [None] * len(part.shape)
+        self.strides = _given_strides(part)
         self.varying: int | None = None
 
     def add(self, index: int, part: Part, flat: bool) -> bool:
         """Add a part and return True if it fits; else return False."""
-        if flat != self.flat or len(part.shape) != len(self.strides):
+        first = self.first
+        if flat != self.flat or len(part.shape) != len(first.shape):
             return False
+        if not flat and part.target_strides != first.target_strides:
+            return False
+        alike = part.shape == first.shape and part.source_strides == first.source_strides
+        if not alike and not self._differs_along_an_axis(part):
+            return False
+        self.members.append(index)
+        return True
+
+    def _differs_along_an_axis(self, part: Part) -> bool:
+        """Return whether a part differs from the others along at most one axis; if so, remember what it says of all."""
         differing = [k for k, (n, m) in enumerate(zip(part.shape, self.first.shape, strict=True)) if n != m]
         if len(differing) > 1 or (differing and self.varying not in (None, differing[0])):
             return False
-        if not flat and part.target_strides != self.first.target_strides:
-            return False
-        if not flat and differing and part.target_strides[differing[0]] < 0:
+        if not self.flat and differing and part.target_strides[differing[0]] < 0:
             return False  # with the axis reversed, each part would begin elsewhere
-        given = [stride if n > 1 else None for n, stride in zip(part.shape, part.source_strides, strict=True)]
+        given = _given_strides(part)
         for known, stride in zip(self.strides, given, strict=True):
             if None not in (known, stride) and known != stride:
                 return False
         self.strides = [g if known is None else known for known, g in zip(self.strides, given, strict=True)]
         self.varying = differing[0] if differing else self.varying
-        self.members.append(index)
         return True
 
     def axes(self, parts: abc.Sequence[Part]) -> list[Axis]:
         """Return the axes that all parts have together, without those of one item."""
         axes = []
+        first = self.first
         for k, stride in enumerate(self.strides):
             if stride is not None:
                 varies = k == self.varying
-                counts = tuple(parts[i].shape[k] for i in self.members) if varies else (self.first.shape[k],)
-                axes.append(Axis(counts, stride, self.first.target_strides[k]))
+                counts = tuple([parts[i].shape[k] for i in self.members]) if varies else (first.shape[k],)
+                axes.append(Axis(counts, stride, first.target_strides[k]))
         return axes
+
+
+def _given_strides(part: Part) -> list[int | None]:
+    """Return the strides of a part's source, and None for each axis of one item."""
+    return [stride if n > 1 else None for n, stride in zip(part.shape, part.source_strides, strict=True)]
 
 
 def groups_of(parts: abc.Sequence[Part], itemsize: int) -> list[Group]:
     """Return groups of parts that can share a launch; parts without items are left out."""
     groups: list[Group] = []
     for index, part in enumerate(parts):
-        if prod(part.shape):
+        if 0 not in part.shape:
             flat = _is_flat(part.shape, part.target_strides, itemsize)
             # Only the latest groups, so that the cost of views with nothing in common grows with their number alone.
             if not any(group.add(index, part, flat) for group in groups[: -_TRIED - 1 : -1]):
-                groups.append(Group(part, flat))
-                groups[-1].add(index, part, flat)
+                groups.append(Group(index, part, flat))
     return groups
 
 

@@ -2,11 +2,11 @@
 
 from collections import abc
 
-from gpuslice.engine.plan.axes import in_target_order, with_aligned_items, with_merged_axes, with_wider_items
+from gpuslice.engine.plan.axes import simplified
 from gpuslice.engine.plan.channels import interleaved_pair
 from gpuslice.engine.plan.kernel_sources import MAX_RANK
 from gpuslice.engine.plan.kernels import with_kernel
-from gpuslice.engine.plan.parts import Group, LaunchPlan, Part, groups_of
+from gpuslice.engine.plan.parts import LaunchPlan, Part, groups_of
 
 
 def plan(parts: abc.Sequence[Part], itemsize: int) -> tuple[list[LaunchPlan], list[int]]:
@@ -17,13 +17,12 @@ def plan(parts: abc.Sequence[Part], itemsize: int) -> tuple[list[LaunchPlan], li
     Of the addresses only the alignment to a vector matters, and whether up to MAX_CHANNELS sources or targets are
     neighbours in a pixel. A plan holds for all parts that agree in these.
     """
-    simplified = [_simplified(group, parts, itemsize) for group in groups_of(parts, itemsize)]
-    left = [i for launch in simplified if len(launch.axes) > MAX_RANK for i in launch.parts]
-    launches = [launch for launch in simplified if len(launch.axes) <= MAX_RANK]
+    launches, left = [], list[int]()
+    for group in groups_of(parts, itemsize):
+        launch = simplified(group, parts, itemsize)
+        if len(launch.axes) > MAX_RANK:
+            left += launch.parts
+        else:
+            launches.append(launch)
     pair = interleaved_pair(launches, parts)
     return [pair] if pair else [with_kernel(launch, parts) for launch in launches], left
-
-
-def _simplified(group: Group, parts: abc.Sequence[Part], itemsize: int) -> LaunchPlan:
-    launch = in_target_order(with_aligned_items(group, parts, itemsize))
-    return with_wider_items(with_merged_axes(launch), parts)

@@ -1,7 +1,6 @@
 """Kernels for many arrays that are the items of one array's rows: unstacked as targets, stacked as sources."""
 
 from collections import abc
-from dataclasses import replace
 
 from gpuslice.engine.plan.axes import forward_in_source, with_target_strides
 from gpuslice.engine.plan.kernel_sources import MAX_CHANNELS, VECTOR_BYTES
@@ -10,15 +9,15 @@ from gpuslice.engine.plan.parts import Axis, LaunchPlan, Part
 
 def unstacked(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
     """Columns of the source, with a target for each."""
-    *outer, run = with_target_strides(launch)
-    if not launch.flat or not _are_enough(launch, parts) or any(axis.varies for axis in launch.axes):
+    if not launch.flat or not _are_enough(launch, parts) or launch.varying is not None:
         return None
+    *outer, run = with_target_strides(launch)
     if not _is_long(run, launch.width) or abs(run.source) < len(parts) * launch.width:
         return None
     if not are_apart([part.source for part in parts], launch.width):
         return None
     axes = (*outer, Axis((len(parts),), launch.width, 0), run)
-    return replace(launch, kind="unstacked", axes=axes, flat=False)
+    return launch._replace(kind="unstacked", axes=axes, flat=False)
 
 
 def stacked(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
@@ -26,13 +25,13 @@ def stacked(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | None:
     if launch.flat or len(launch.axes) < 2 or not _are_enough(launch, parts):
         return None
     *outer, unit, inner = launch.axes
-    if inner.counts != (1,) or any(axis.varies for axis in launch.axes) or abs(unit.source) != launch.width:
+    if inner.counts != (1,) or launch.varying is not None or abs(unit.source) != launch.width:
         return None
     if not _is_long(unit, launch.width) or not are_apart([part.target for part in parts], launch.width):
         return None
     unit, source, target = forward_in_source(unit, launch.source_offset, launch.target_offset)
     axes = (*outer, unit, Axis((len(parts),), 0, launch.width))
-    return replace(launch, kind="stacked", axes=axes, source_offset=source, target_offset=target)
+    return launch._replace(kind="stacked", axes=axes, source_offset=source, target_offset=target)
 
 
 def _are_enough(launch: LaunchPlan, parts: abc.Sequence[Part]) -> bool:

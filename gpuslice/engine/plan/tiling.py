@@ -38,26 +38,41 @@ class Tiling(NamedTuple):
 
 def tiling_of(launch: LaunchPlan, tuning: Tuning, *, stream: bool) -> Tiling:
     """Divide a launch into tiles; ``stream`` says whether stores go past the caches."""
-    shapes = [launch.counts(i) for i in range(launch.part_count)]
+    # Parts that are alike are looked at once.
+    shapes = [launch.counts(i) for i in range(1 if launch.varying is None else launch.part_count)]
+    times = launch.part_count // len(shapes)
     if launch.kind == "tiles":
-        return Tiling(0, False, _squares(shapes, tuning.tile_sides.of_items[launch.width], launch.width, stream))
+        sides = tuning.tile_sides.of_items[launch.width]
+        return Tiling(0, False, _squares(shapes, sides, launch.width, stream) * times)
     if launch.kind in STACK_KINDS:
         return Tiling(0, False, [_stack_tiles(launch, tuning)])
     if launch.kind == "pixel_tiles":
         sides = tuning.tile_sides.of_pixels(launch.width, shapes[0][-1] * launch.width)
-        return Tiling(0, False, _pixel_squares([shape[:-1] for shape in shapes], sides, launch.width, stream))
-    item, apart = launch.item_bytes, abs(launch.axes[-1].source) > launch.item_bytes
-    inner = [prod(shape[1:]) * item for shape in shapes]
-    short = apart or max(shape[-1] for shape in shapes) * item <= tuning.short_run
-    alike = len(shapes) > 1 and (apart or len(launch.axes) > 1) and not launch.axes[0].varies
-    if alike and short and max(inner) <= tuning.entry_bytes:
-        most = min(tuning.shared_bytes // sum(inner), tuning.part_bytes // max(inner))
-        least = min(_LEAST_BYTES // max(inner), 4 * tuning.shared_bytes // sum(inner))
-        unit = max(VECTOR_BYTES // gcd(VECTOR_BYTES, size) for size in inner)
-        tile = _multiple(max(most, least), unit)
-        return Tiling(tile, True, [-(-shapes[0][0] // tile)] * len(shapes))
+        return Tiling(0, False, _pixel_squares([shape[:-1] for shape in shapes], sides, launch.width, stream) * times)
+    item = launch.item_bytes
+    tile = _turn(launch, shapes, times, tuning) if launch.part_count > 1 and not launch.axes[0].varies else 0
+    if tile:
+        return Tiling(tile, True, [-(-shapes[0][0] // tile)] * launch.part_count)
     tile = _multiple(tuning.tile_bytes // item, VECTOR_BYTES)
-    return Tiling(tile, False, [-(-prod(shape) // tile) for shape in shapes])
+    return Tiling(tile, False, [-(-prod(shape) // tile) for shape in shapes] * times)
+
+
+def _turn(launch: LaunchPlan, shapes: abc.Sequence[abc.Sequence[int]], times: int, tuning: Tuning) -> int:
+    """Return how many entries of axis 0 each part has in its turn; 0 if the parts do not take turns."""
+    item, run = launch.item_bytes, launch.axes[-1]
+    apart = abs(run.source) > item
+    if not apart and (len(launch.axes) == 1 or max(run.counts) * item > tuning.short_run):
+        return 0
+    inner = [prod(shape[1:]) * item for shape in shapes]
+    largest, total = max(inner), sum(inner) * times
+    if largest > tuning.entry_bytes:
+        return 0
+    shared = tuning.shared_bytes
+    if not apart and min(run.counts) * item >= LINE_BYTES:
+        shared *= tuning.shared_by_lines
+    most = min(shared // total, tuning.part_bytes // largest)
+    least = min(_LEAST_BYTES // largest, 4 * shared // total)
+    return _multiple(max(most, least), max([VECTOR_BYTES // gcd(VECTOR_BYTES, size) for size in inner]))
 
 
 def _squares(shapes: abc.Sequence[abc.Sequence[int]], sides: tuple[int, int], width: int, stream: bool) -> list[int]:
