@@ -1,9 +1,9 @@
 """What is computed once and kept: caches that are bounded in bytes, 64 MB in all, and a function that empties them."""
 
-import sys
 from collections import deque
 from collections.abc import Callable
 from functools import wraps
+from sys import getsizeof
 from typing import Any, TypeVar
 
 R = TypeVar("R")
@@ -11,7 +11,7 @@ R = TypeVar("R")
 _MEGABYTE = 1 << 20
 # A result that would take more than this share of its cache is not kept: it would drive out all others.
 _LARGEST_SHARE = 4
-_INT_BYTES, _CONTAINER_BYTES = 32, 56
+_CONTAINER_BYTES, _INT_BYTES, _WORD = 56, 40, 1 << 63
 
 _caches: list["BoundedCache"] = []
 
@@ -30,8 +30,10 @@ class BoundedCache:
         self._size = 0
         _caches.append(self)
 
-    def keep(self, arguments: tuple[Any, ...], result: Any) -> None:
-        size = _size_of((arguments, result))
+    def keep(self, arguments: tuple[Any, ...], result: Any, size: int | None = None) -> None:
+        """Keep a result by its arguments. ``size`` is how many bytes both take, if that is known."""
+        if size is None:
+            size = _size_of((arguments, result))
         if arguments in self.results or size > self._limit // _LARGEST_SHARE:
             return
         # In this order, so that nothing is kept whose size is not counted.
@@ -88,20 +90,18 @@ def clear_caches() -> None:
 
 
 def _size_of(value: Any) -> int:
-    """Return about how many bytes a value takes, with all that it holds."""
+    """Return about how many bytes a value takes, with all it holds. A class with ``__sizeof__`` says that itself."""
     total, waiting = 0, [value]
     while waiting:
         item = waiting.pop()
         kind = type(item)
-        if kind is tuple or kind is list:
-            total += _CONTAINER_BYTES + (8 + _INT_BYTES) * len(item)
-            waiting += [one for one in item if type(one) is not int]  # most are
-        elif kind is int:
-            total += _INT_BYTES
+        if kind is tuple or kind is list:  # most are, of ints
+            held = item
         else:
-            total += sys.getsizeof(item)
-            if isinstance(item, tuple):
-                waiting += item
-            elif "__sizeof__" not in vars(kind) and hasattr(item, "__dict__"):
-                waiting += vars(item).values()
+            total += getsizeof(item)
+            if callable(item) or "__sizeof__" in vars(kind):
+                continue
+            held = item if isinstance(item, tuple) else list(getattr(item, "__dict__", {}).values())
+        total += _CONTAINER_BYTES + _INT_BYTES * len(held)
+        waiting += [one for one in held if type(one) is not int or not -_WORD <= one < _WORD]
     return total

@@ -154,8 +154,8 @@ def test_messages_are_short(monkeypatch):
     with pytest.raises(TypeError, match="^contiguous: out must have dtype .*\\.\\.\\.$") as caught:
         gs.contiguous(np.zeros(1, long), out=np.zeros(1))
     assert len(str(caught.value)) == 500
-    gs.clear_caches()  # a known call delivers without it
-    monkeypatch.setattr("gpuslice.operators.slicing.deliver", lambda *args, **kwargs: exec("raise MemoryError"))
+    gs.clear_caches()  # a known call does without it
+    monkeypatch.setattr("gpuslice.operators.slicing.split_18", lambda *args, **kwargs: exec("raise MemoryError"))
     with pytest.raises(MemoryError, match=f"^{newest('Split')}: out of memory$"):
         gs.split(X, [2])
 

@@ -8,6 +8,7 @@ from collections import abc
 from dataclasses import dataclass
 from math import prod
 from operator import mul
+from typing import TypeVar
 
 from gpuslice.engine.consecutive import Consecutive
 from gpuslice.engine.joined import Joined, Lazy
@@ -71,6 +72,7 @@ _STEPS_IN_REGISTERS = 4
 _LINE_BYTES = 64
 _CACHE_BYTES, _CACHES_BYTES = 1 << 14, 1 << 21
 
+T = TypeVar("T")
 # Shape and byte strides.
 Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -89,22 +91,22 @@ def numpy_is_faster(itemsize: int, layouts: abc.Sequence[Layout], count: int) ->
     numpy_time = kernel_time = 0.0
     size = 0
     for shape, strides in layouts:
-        size += prod(shape) * itemsize
-        by_numpy, by_kernels = _times(itemsize, shape, strides)
+        if _is_scattered(itemsize, shape, strides):
+            return True
+        items = prod(shape)
+        by_numpy, by_kernels = _times(itemsize, items, shape, strides)
         numpy_time += by_numpy
         kernel_time += by_kernels
+        size += items * itemsize
     scale = count / len(layouts)
-    if any(_is_scattered(itemsize, *layout) for layout in layouts):
-        return True
     if size * scale >= _LARGE_BYTES:
         return False
     numpy_time = numpy_time * scale + count * COSTS.numpy_part
     return numpy_time < kernel_time * scale + count * COSTS.kernel_part + COSTS.kernel_call
 
 
-def _times(itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[float, float]:
+def _times(itemsize: int, items: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[float, float]:
     """Return what a view costs NumPy and the kernels, besides what each view and each launch costs."""
-    items = prod(shape)
     size = items * itemsize
     run = _run_bytes(itemsize, shape, strides)
     if run > itemsize or items <= 1:
@@ -174,9 +176,14 @@ def torch_is_faster(itemsize: int, layouts: abc.Sequence[Layout], *, written: bo
     return _TORCH_BYTES <= sum(prod(shape) for shape, _ in layouts) * itemsize < _LARGE_BYTES
 
 
+def some(values: abc.Sequence[T]) -> abc.Sequence[T]:
+    """Return those of many values that are looked at, at most eight."""
+    return values if len(values) <= _MOST_SEEN else values[:: -(-len(values) // _MOST_SEEN)]
+
+
 def small_numpy_arrays(views: abc.Sequence[Lazy]) -> abc.Iterable[Array] | None:
     """Return views as NumPy arrays if NumPy copies them faster than the kernels do; else None, as for any Joined."""
-    seen = views if len(views) <= _MOST_SEEN else views[:: -(-len(views) // _MOST_SEEN)]
+    seen = some(views)
     for view in seen:
         if view.library is not NUMPY or type(view) is Joined:
             return None
@@ -189,7 +196,7 @@ def small_numpy_arrays(views: abc.Sequence[Lazy]) -> abc.Iterable[Array] | None:
 
 def are_small(arrays: abc.Sequence[Array]) -> bool:
     """Return whether NumPy writes to NumPy arrays faster than the kernels do; contiguous ones do not matter."""
-    seen = arrays if len(arrays) <= _MOST_SEEN else arrays[:: -(-len(arrays) // _MOST_SEEN)]
+    seen = some(arrays)
     if all(array.flags.c_contiguous for array in seen):
         return True
     return numpy_is_faster(seen[0].dtype.itemsize, [(array.shape, array.strides) for array in seen], len(arrays))

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import abc
 from math import prod
+from operator import mul
 from typing import Any, NamedTuple, TypeAlias
 
 from gpuslice.caches import bounded_cache
@@ -73,7 +74,7 @@ class KernelExecutor(ABC):
     fallback: tuple[str, str]
 
     def __init__(self) -> None:
-        self._plans = bounded_cache(16)(self._plan)
+        self._plans = bounded_cache(8)(self.new_plan)
 
     @abstractmethod
     def pack(self, launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> list[PackedLaunch]:
@@ -164,7 +165,7 @@ class KernelExecutor(ABC):
         self, size: int, geometry: tuple[Geometry, ...], sources: abc.Sequence[int], targets: abc.Sequence[int]
     ) -> Plan:
         """Return the plan for parts at some addresses. It holds for all addresses with the same alignment."""
-        return self._plans(size, geometry, _places(sources), _places(targets))
+        return self._plans(size, geometry, places_of(sources), places_of(targets))
 
     def run_planned(
         self,
@@ -179,20 +180,25 @@ class KernelExecutor(ABC):
         # As in `prepare`, every kernel comes before the first copy.
         self.run([(self.kernel(launch.packed), launch) for launch in ready], left)
 
-    def _plan(
-        self, size: int, geometry: tuple[Geometry, ...], sources: tuple[int, ...], targets: tuple[int, ...]
+    def new_plan(
+        self, size: int, geometry: tuple[Geometry, ...], sources: abc.Sequence[int], targets: abc.Sequence[int]
     ) -> Plan:
+        """Return what `plan` does, for a caller that keeps it."""
         parts = [
             Part(source, strides, target, target_strides, shape)
             for source, target, (strides, target_strides, shape) in zip(sources, targets, geometry, strict=True)
         ]
         launches, left = plan(parts, size)
+        packed = []
+        for launch in launches:
+            chunks = self.pack(launch, parts, _bytes_of(launch, parts, size))
+            packed += [(chunk, _bytes_of(chunk.launch, parts, size)) for chunk in chunks]
+        return packed, left
 
-        def moved(launch: LaunchPlan) -> int:
-            return sum(prod(parts[i].shape) for i in set(launch.parts)) * size
 
-        packed = [one for launch in launches for one in self.pack(launch, parts, moved(launch))]
-        return [(one, moved(one.launch)) for one in packed], left
+def _bytes_of(launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> int:
+    """Return how many bytes a launch moves."""
+    return sum([prod(parts[i].shape) for i in set(launch.parts)]) * size
 
 
 def _moves_bits(source: View, target: View) -> bool:
@@ -203,29 +209,16 @@ def _moves_bits(source: View, target: View) -> bool:
 
 def byte_offset_and_strides(region: Region, strides: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     """Return the bytes from an array's first item to a region's first item, and the region's byte strides."""
-    offset = sum(first * stride for first, stride in zip(region.first, strides, strict=True))
-    return offset, tuple([stride * step for stride, step in zip(strides, region.step, strict=True)])
+    return sum(map(mul, region.first, strides)), tuple(map(mul, region.step, strides))
 
 
-def _many(addresses: abc.Sequence[int]) -> tuple[int, ...]:
-    """Return the positions in a vector of many addresses; from the first on if they are neighbours."""
-    distance = addresses[1] - addresses[0]
-    if 0 < distance <= VECTOR_BYTES and are_apart(addresses, distance):
-        lead = addresses[0] % VECTOR_BYTES
-        return tuple(range(lead, lead + len(addresses) * distance, distance))
-    positions = [address % VECTOR_BYTES for address in addresses]
-    if positions[0] < positions[-1]:  # they may look like neighbours
-        positions[-1] += VECTOR_BYTES * len(addresses)
-    return tuple(positions)
-
-
-def _places(addresses: abc.Sequence[int]) -> tuple[int, ...]:
+def places_of(addresses: abc.Sequence[int]) -> abc.Sequence[int]:
     """Return all that a plan depends on of addresses: their position in a vector, and few distances within a pixel.
 
     Other distances differ from call to call. Arrays that are no neighbours have large distances here, too.
     """
     if len(addresses) > MAX_CHANNELS:
-        return _many(addresses)
+        return _places_of_many(addresses)
     if len(addresses) == 1:
         return (addresses[0] % VECTOR_BYTES,)
     first, lead = addresses[0], addresses[0] % VECTOR_BYTES
@@ -235,3 +228,15 @@ def _places(addresses: abc.Sequence[int]) -> tuple[int, ...]:
             for i, address in enumerate(addresses)
         ]
     )
+
+
+def _places_of_many(addresses: abc.Sequence[int]) -> abc.Sequence[int]:
+    """Return the positions in a vector of many addresses; from the first on if they are neighbours."""
+    distance = addresses[1] - addresses[0]
+    if 0 < distance <= VECTOR_BYTES and are_apart(addresses, distance):
+        lead = addresses[0] % VECTOR_BYTES
+        return range(lead, lead + len(addresses) * distance, distance)  # which is hashed and compared at once
+    positions = [address % VECTOR_BYTES for address in addresses]
+    if positions[0] < positions[-1]:  # they may look like neighbours
+        positions[-1] += VECTOR_BYTES * len(addresses)
+    return tuple(positions)

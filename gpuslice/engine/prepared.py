@@ -24,9 +24,11 @@ EXECUTORS: dict[type, KernelExecutor] = {np.ndarray: HOST_EXECUTOR}
 PREPARERS: "dict[type, abc.Callable[[DType, tuple[Region, ...]], Prepared]]" = {}
 
 _MOST_REGIONS = 1200
-# Arrays of one kind differ in how they lie in a vector. Most have one or two such alignments.
+# Arrays of one kind differ in how they lie in a vector. The plans for so many such alignments are found at once.
 _MOST_ALIGNMENTS = 2
-_BYTES_PER_REGION = 256
+# About what is kept of a region, and of a plan for each part.
+_BYTES_PER_REGION, _BYTES_PER_AXIS = 256, 96
+_BYTES_PER_PLAN, _BYTES_PER_PART = 2048, 256
 
 
 class ByNumPy:
@@ -40,6 +42,10 @@ class ByNumPy:
         self.shapes = [region.shape for region in regions]
         self._indices = tuple(map(index_of, regions))
         self._first = self._indices[0]
+
+    def __sizeof__(self) -> int:
+        """Count what it holds, too."""
+        return _bytes_of(self.shapes)
 
     def fresh(self, array: Array, *, one_block: bool = False) -> list[Array]:
         """Return a dense copy of each region of an array."""
@@ -72,26 +78,28 @@ class ByKernels:
         self,
         executor: KernelExecutor,
         address: Address,
-        strides: tuple[int, ...],
         dtype: DType,
         regions: abc.Sequence[Region],
+        places: abc.Sequence[tuple[int, tuple[int, ...]]],
     ) -> None:
         self._executor = executor
         self._address = address
         self._dtype = dtype
         self._regions = regions
         self.shapes = [region.shape for region in regions]
-        places = [byte_offset_and_strides(region, strides) for region in regions]
         self._offsets = [offset for offset, _ in places]
         self._geometry = tuple(
-            (source, _contiguous(shape, dtype.itemsize), shape)
-            for (_, source), shape in zip(places, self.shapes, strict=True)
+            [
+                (strides, contiguous_strides(shape, dtype.itemsize), shape)
+                for (_, strides), shape in zip(places, self.shapes, strict=True)
+            ]
         )
         self._planned: dict[tuple[int, ...], Plan] = {}
 
     def __sizeof__(self) -> int:
-        """Count the plans, too, which are made later."""
-        return object.__sizeof__(self) + _MOST_ALIGNMENTS * _BYTES_PER_REGION * (1 + len(self.shapes))
+        """Count what it holds, too, and the plans, which are made later."""
+        plans = _MOST_ALIGNMENTS * (_BYTES_PER_PLAN + _BYTES_PER_PART * len(self.shapes))
+        return _bytes_of(self.shapes) + plans
 
     def fresh(self, array: Array, *, one_block: bool = False) -> list[Array]:
         """Return a dense copy of each region of an array. On CUDA they may share an allocation."""
@@ -119,11 +127,10 @@ class ByKernels:
 
     def _plan(self, alignment: tuple[int, ...]) -> Plan:
         sources = [alignment[0] + offset for offset in self._offsets]
+        arguments = self._dtype.itemsize, self._geometry, sources, alignment[1:]
         if len(self._planned) >= _MOST_ALIGNMENTS:
-            self._planned.clear()
-        plan = self._planned[alignment] = self._executor.plan(
-            self._dtype.itemsize, self._geometry, sources, alignment[1:]
-        )
+            return self._executor.plan(*arguments)
+        plan = self._planned[alignment] = self._executor.new_plan(*arguments)
         return plan
 
 
@@ -170,24 +177,30 @@ def _prepare(
     if has_gaps(dtype):
         return None
     moves_bits = not dtype.hasobject and dtype.itemsize > 0
-    if executor is HOST_EXECUTOR:
-        if not moves_bits or host_library.LIBRARY is None:
-            return ByNumPy(regions)
-        layouts = [(region.shape, byte_offset_and_strides(region, strides)[1]) for region in regions]
-        if choice.numpy_is_faster(dtype.itemsize, layouts, len(layouts)):
-            return ByNumPy(regions)
+    if executor is HOST_EXECUTOR and (not moves_bits or host_library.LIBRARY is None):
+        return ByNumPy(regions)
     if not moves_bits or address is None:
         return None
-    return ByKernels(executor, address, strides, dtype, regions)
+    places = [byte_offset_and_strides(region, strides) for region in regions]
+    if executor is HOST_EXECUTOR:
+        layouts = [(regions[i].shape, places[i][1]) for i in choice.some(range(len(regions)))]
+        if choice.numpy_is_faster(dtype.itemsize, layouts, len(regions)):
+            return ByNumPy(regions)
+    return ByKernels(executor, address, dtype, regions, places)
 
 
 _kept = bounded_cache(6)(_prepare)
 
 
-def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Return the byte strides of a C-contiguous array, as NumPy gives them."""
     strides, stride = [], itemsize
     for count in reversed(shape):
         strides.append(stride)
         stride *= max(1, count)
     return tuple(reversed(strides))
+
+
+def _bytes_of(shapes: abc.Sequence[tuple[int, ...]]) -> int:
+    """Return about how many bytes are kept of regions with such shapes, all of one rank."""
+    return (1 + len(shapes)) * (_BYTES_PER_REGION + _BYTES_PER_AXIS * len(shapes[0]))

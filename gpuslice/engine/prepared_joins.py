@@ -1,6 +1,7 @@
 """Joins that are prepared once, for all NumPy arrays of the same shapes, strides and dtypes: a call is a look-up."""
 
 from collections import abc
+from itertools import accumulate
 
 import numpy as np
 
@@ -9,8 +10,14 @@ from gpuslice.engine import choice, host_library
 from gpuslice.engine.fields import has_gaps
 from gpuslice.engine.host import HOST_EXECUTOR
 from gpuslice.engine.joined import Joined
-from gpuslice.engine.kernel_executor import Geometry, byte_offset_and_strides
+from gpuslice.engine.kernel_executor import Geometry, Plan, places_of
+from gpuslice.engine.plan import VECTOR_BYTES
+from gpuslice.engine.prepared import contiguous_strides
 from gpuslice.libraries import NUMPY, Array, address_of_numpy
+
+# Sources differ in how they lie in a vector, and to each other. So many plans are found at once.
+_MOST_PLANS = 2
+_BYTES_PER_PLAN, _BYTES_PER_PART, _BYTES_PER_AXIS = 2048, 512, 96
 
 
 class PreparedJoin:
@@ -19,12 +26,12 @@ class PreparedJoin:
     Parameters
     ----------
     joined : Joined
-        Of arrays that have the joined axis.
+        Of whole NumPy arrays that have the joined axis.
     new_axis : bool
         Whether the arrays of a call do not have it yet.
     """
 
-    __slots__ = ("_axis", "_by_numpy", "_index", "_places", "dtype", "shape")
+    __slots__ = ("_axis", "_by_numpy", "_geometry", "_index", "_offsets", "_planned", "dtype", "shape")
 
     shape: tuple[int, ...]
     dtype: DType
@@ -33,8 +40,20 @@ class PreparedJoin:
         self.shape, self.dtype, self._axis = joined.shape, joined.dtype, joined.axis
         self._index = (*(slice(None),) * joined.axis, None) if new_axis else None
         self._by_numpy = host_library.LIBRARY is None or choice.small_numpy_parts(joined) is not None
-        # Where the parts begin in the result, and their strides: known when there is a first result.
-        self._places: tuple[list[int], tuple[Geometry, ...]] | None = None
+        arrays = () if self._by_numpy else joined.arrays or ()
+        strides = contiguous_strides(joined.shape, joined.dtype.itemsize)
+        # Where each part begins in the result.
+        lengths = [array.shape[joined.axis] * strides[joined.axis] for array in arrays]
+        self._offsets = list(accumulate(lengths[:-1], initial=0))
+        self._geometry: tuple[Geometry, ...] = tuple([(array.strides, strides, array.shape) for array in arrays])
+        self._planned: dict[tuple[abc.Sequence[int], int], Plan] = {}
+
+    def __sizeof__(self) -> int:
+        """Count what it holds, too, and the plans, which are made later."""
+        if self._by_numpy:
+            return _BYTES_PER_PART
+        per_part = _BYTES_PER_PART + _BYTES_PER_AXIS * len(self.shape)
+        return _MOST_PLANS * _BYTES_PER_PLAN + len(self._offsets) * per_part
 
     def fresh(self, arrays: abc.Sequence[Array]) -> Array:
         """Return a new array of the arrays side by side."""
@@ -49,22 +68,19 @@ class PreparedJoin:
         if self._by_numpy:
             np.concatenate(arrays, axis=self._axis, out=target)
             return
-        if self._places is None:
-            self._places = self._look(arrays, target)
-        offsets, geometry = self._places
-        base = address_of_numpy(target)
-        sources, targets = list(map(address_of_numpy, arrays)), [base + offset for offset in offsets]
-        planned, left = HOST_EXECUTOR.plan(self.dtype.itemsize, geometry, sources, targets)
+        base, sources = address_of_numpy(target), list(map(address_of_numpy, arrays))
+        places = places_of(sources), base % VECTOR_BYTES
+        planned, left = self._planned.get(places) or self._plan(*places)
+        targets = [base + offset for offset in self._offsets]
         pairs = list(Joined.of_numpy(arrays, self._axis).pairs(target)) if left else []
         HOST_EXECUTOR.run_planned(planned, sources, targets, [pairs[i] for i in left], target)
 
-    def _look(self, arrays: abc.Sequence[Array], target: Array) -> tuple[list[int], tuple[Geometry, ...]]:
-        offsets, geometry = [], []
-        for source, place in Joined.of_numpy(arrays, self._axis).pairs(target):
-            offset, strides = byte_offset_and_strides(place.region, target.strides)
-            offsets.append(offset)
-            geometry.append((source.array.strides, strides, source.shape))
-        return offsets, tuple(geometry)
+    def _plan(self, sources: abc.Sequence[int], base: int) -> Plan:
+        arguments = self.dtype.itemsize, self._geometry, sources, [base + offset for offset in self._offsets]
+        if len(self._planned) >= _MOST_PLANS:
+            return HOST_EXECUTOR.plan(*arguments)
+        plan = self._planned[sources, base] = HOST_EXECUTOR.new_plan(*arguments)
+        return plan
 
 
 def prepared_join(joined: Joined, *, new_axis: bool) -> PreparedJoin | None:

@@ -4,6 +4,7 @@ These functions run in every call, however small its arrays are, so they are wri
 """
 
 from collections import abc
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,14 @@ from gpuslice.overlap import is_apart
 Key = tuple[Any, ...]
 
 _MOST_JOINED = 64
+_BYTES_PER_ENTRY = 256
 
 
 class KnownCalls:
     """How the results of one function's calls are copied, by the array's shape, strides and dtype and the arguments."""
 
     def __init__(self) -> None:
-        cache = BoundedCache(3)
+        cache = BoundedCache(6)
         self._keep = cache.keep
         self.find: abc.Callable[[Key | None], Prepared | None] = cache.results.get  # type: ignore[assignment]
 
@@ -75,19 +77,19 @@ class KnownCalls:
         return None
 
     def learn(self, key: Key | None, array: Array, views: abc.Sequence[Lazy]) -> None:
-        """Keep how the views that a call has returned are copied."""
+        """Keep how the views that a call has are copied: before it copies them, so that it is planned once."""
         if key is None or self.find(key) is not None:
             return
-        prepared = prepared_for(array, views)
+        prepared = prepared_for(array, views, keep=False)
         if prepared is not None:
-            self._keep(key, prepared)
+            self._keep(key, prepared, _size_of(key) + getsizeof(prepared))
 
 
 class KnownJoins:
     """How NumPy arrays are joined, by their shapes, strides and dtypes and the arguments."""
 
     def __init__(self) -> None:
-        cache = BoundedCache(3)
+        cache = BoundedCache(6)
         self._keep = cache.keep
         self._find: abc.Callable[[Key | None], PreparedJoin | None] = cache.results.get  # type: ignore[assignment]
 
@@ -107,12 +109,12 @@ class KnownJoins:
         return None
 
     def learn(self, key: Key | None, joined: Joined, *, new_axis: bool) -> None:
-        """Keep how the result of a call is copied."""
+        """Keep how the result of a call is copied: before it is copied, so that it is planned once."""
         if key is None or self._find(key) is not None:
             return
         prepared = prepared_join(joined, new_axis=new_axis)
         if prepared is not None:
-            self._keep(key, prepared)
+            self._keep(key, prepared, _size_of(key) + getsizeof(prepared))
 
 
 def key_of_join(arrays: Any, axis: Any, new_axis: Any) -> Key | None:
@@ -225,3 +227,8 @@ def are_usual(array: Array, outs: abc.Sequence[Any], shapes: abc.Sequence[tuple[
         if not flags.c_contiguous or (library is np.ndarray and not flags.writeable):
             return False
     return EXECUTORS[library].lie_apart(array, outs)
+
+
+def _size_of(key: Key) -> int:
+    """Return about how many bytes a key takes: its tuples, which hold ints of any size. Others hold the rest anyway."""
+    return _BYTES_PER_ENTRY + sum([getsizeof(item) + sum(map(getsizeof, item)) for item in key if type(item) is tuple])

@@ -55,11 +55,10 @@ def sequence_at(
     view = sequences.sequence_at(as_sequence(seq, argument="seq"), position)[0]
     key = key_of(view.array, (), (), None, None) if copy is True else None  # a slice without bounds
     array: ArrayT | None = _items.deliver_one(key, view.array, out)
-    if array is not None:
-        return array
-    array = deliver_one(view, copy, out)
-    _items.learn(key, view.array, [view])
-    return array
+    if array is None:
+        _items.learn(key, view.array, [view])
+        array = _items.deliver_one(key, view.array, out)
+    return deliver_one(view, copy, out) if array is None else array
 
 
 @prefixes_errors(newest("SequenceConstruct"))
@@ -248,10 +247,11 @@ def split_to_sequence(
         return Sequence.of_items(parts, dtype_name(input.dtype))  # type: ignore[attr-defined]
     sequence = sequences.split_to_sequence(input, split, axis=axis, keepdims=keepdims)[0]
     views = items_of(sequence)
-    # A Sequence holds plain arrays, also of what is given as a subclass.
-    arrays = map(plain_array, deliver(views, True, out))
     _splits.learn(key, input, views)
-    return Sequence.of_items(arrays, sequence.dtype)
+    parts = _splits.deliver(key, input, out)
+    if parts is None:  # a Sequence holds plain arrays, also of what is given as a subclass
+        parts = list(map(plain_array, deliver(views, True, out)))
+    return Sequence.of_items(parts, sequence.dtype)
 
 
 @prefixes_errors(newest("ConcatFromSequence"))
@@ -295,6 +295,6 @@ def concat_from_sequence(
     if array is not None:
         return array
     joined = sequences.concat_from_sequence(items, axis=axis, new_axis=new_axis, argument="seq")[0]
-    array = deliver_one(joined, True, out)
     _joins.learn(key, joined, new_axis=new_axis == 1)
-    return array
+    array = _joins.deliver(key, arrays, out)
+    return deliver_one(joined, True, out) if array is None else array

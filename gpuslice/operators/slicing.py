@@ -229,9 +229,9 @@ def _slice(
     data: Any, starts: Ints, ends: Ints, axes: Ints | None, steps: Ints | None, copy: bool | None, out: Any, key: Any
 ) -> Any:
     views = slice_10(data, starts, ends, axes, steps)
-    array = deliver_one(views[0], copy, out)
     _slices.learn(key, data, views)
-    return array
+    array = _slices.deliver_one(key, data, out)
+    return deliver_one(views[0], copy, out) if array is None else array
 
 
 @prefixes_errors(newest("Split"))
@@ -246,11 +246,14 @@ def _split(
     key: Any,
 ) -> tuple[Any, ...]:
     views = split_18(input, split, axis=axis, num_outputs=num_outputs)
+    if one_block is None or one_block is False:
+        _splits.learn(key, input, views)
+        parts = _splits.deliver(key, input, out, one_block=one_block is None)
+        if parts is not None:
+            return tuple(parts)
     if one_block is None:
         one_block = len(views) > BLOCK_ABOVE and copy is True and out is None and views[0].library.executor == "cuda"
-    parts = tuple(deliver(views, copy, out, one_block=one_block))
-    _splits.learn(key, input, views)
-    return parts
+    return tuple(deliver(views, copy, out, one_block=one_block))
 
 
 def _contiguous_one(view: Any, out: Any) -> Any:
@@ -258,6 +261,8 @@ def _contiguous_one(view: Any, out: Any) -> Any:
     array = _slices.deliver_one(key, view, out)
     if array is None:
         whole = View.of(view, "views")
-        array = deliver_one(whole, True, out)
         _slices.learn(key, view, [whole])
+        array = _slices.deliver_one(key, view, out)
+        if array is None:
+            array = deliver_one(whole, True, out)
     return array

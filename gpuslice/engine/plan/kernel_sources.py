@@ -169,7 +169,7 @@ def variant_of(channels: tuple[int, ...]) -> int:
 
 def is_listed(kind: str, width: int, variant: int) -> bool:
     """Return whether the list has a kernel."""
-    return Kernel(kind, width, variant) in _NUMBERS
+    return (kind, width, variant) in _NUMBERS
 
 
 _SHARED = read_shared((folder() / "shared.h").read_text())

@@ -14,11 +14,14 @@ MOST_PIXEL_BYTES = 64
 
 def with_kernel(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan:
     """Choose the kernel: the first of these kinds that can move the launch, else rows."""
-    for choose in (planes, interleaved, unstacked, stacked, _rearranged, _tiles, _pixel_tiles, _pixel_rows):
-        chosen = choose(launch, parts)
-        if chosen is not None and is_listed(*chosen.kernel):
-            return chosen
-    step, rest = divmod(launch.axes[-1].source, launch.width)
+    inner = launch.axes[-1]
+    # Long runs of neighbours are rows for sure: no kernel has pixels of so many channels.
+    if abs(inner.source) != launch.width or min(inner.counts) <= MOST_PIXEL_CHANNELS:
+        for choose in (planes, interleaved, unstacked, stacked, _rearranged, _tiles, _pixel_tiles, _pixel_rows):
+            chosen = choose(launch, parts)
+            if chosen is not None and is_listed(*chosen.kernel):
+                return chosen
+    step, rest = divmod(inner.source, launch.width)
     return launch._replace(variant=step if not rest and is_listed("rows", launch.width, step) else 0)
 
 

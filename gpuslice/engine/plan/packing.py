@@ -35,6 +35,10 @@ class PackedLaunch(NamedTuple):
     head: bytes
     tail: bytes
 
+    def __sizeof__(self) -> int:
+        """Count what it holds, too: to look at each of its integers takes longer than to make it."""
+        return 1024 + len(self.head) + len(self.tail) + 128 * len(self.launch.parts)
+
     def fill(self, sources: abc.Sequence[int], targets: abc.Sequence[int]) -> bytes:
         """Return the parameters for the addresses of all parts of the plan."""
         launch = self.launch
@@ -70,7 +74,8 @@ def pack(launch: LaunchPlan, layout: Layout, tuning: Tuning, *, stream: bool = F
         The launch asks for a kernel that does not exist.
     """
     most = layout.capacities[-1] if layout.capacities else len(launch.parts)
-    return [_pack(chunk, layout, tuning, stream) for chunk in _chunks(launch, most)]
+    chunks = [launch] if len(launch.parts) <= most else _chunks(launch, most)
+    return [_pack(chunk, layout, tuning, stream) for chunk in chunks]
 
 
 def _pack(launch: LaunchPlan, layout: Layout, tuning: Tuning, stream: bool) -> PackedLaunch:
@@ -88,9 +93,6 @@ def _pack(launch: LaunchPlan, layout: Layout, tuning: Tuning, stream: bool) -> P
 
 
 def _chunks(launch: LaunchPlan, most: int) -> abc.Iterator[LaunchPlan]:
-    if len(launch.parts) <= most:
-        yield launch
-        return
     for start in range(0, len(launch.parts), most):
         chunk = slice(start, start + most)
         parts = launch.parts[chunk]

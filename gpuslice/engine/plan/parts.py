@@ -102,6 +102,14 @@ class LaunchPlan(NamedTuple):
         """How many parts have tiles of their own: items of the same pixels or rows move together."""
         return 1 if self.kind in TOGETHER_KINDS else len(self.parts)
 
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of all parts; one shape if they are alike."""
+        varying, shape = self.varying, tuple([axis.counts[0] for axis in self.axes])
+        if varying is None:
+            return [shape]
+        return [(*shape[:varying], count, *shape[varying + 1 :]) for count in self.axes[varying].counts]
+
     def counts(self, index: int) -> tuple[int, ...]:
         """Return the shape of the part at an index of `parts`."""
         return tuple([axis.counts[index if axis.varies else 0] for axis in self.axes])

@@ -38,8 +38,7 @@ class Tiling(NamedTuple):
 
 def tiling_of(launch: LaunchPlan, tuning: Tuning, *, stream: bool) -> Tiling:
     """Divide a launch into tiles; ``stream`` says whether stores go past the caches."""
-    # Parts that are alike are looked at once.
-    shapes = [launch.counts(i) for i in range(1 if launch.varying is None else launch.part_count)]
+    shapes = launch.shapes
     times = launch.part_count // len(shapes)
     if launch.kind == "tiles":
         sides = tuning.tile_sides.of_items[launch.width]
