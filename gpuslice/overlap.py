@@ -60,6 +60,8 @@ def check_disjoint(inputs: abc.Sequence[Array], outs: abc.Sequence[Array]) -> No
     """
     inputs, outs = list(filter(has_memory, inputs)), list(filter(has_memory, outs))
     arrays = [*inputs, *outs]
+    if all(map(_owns_memory, arrays)) and len(set(map(id, arrays))) == len(arrays):  # many calls, quickly
+        return
     foreign = [array for array in arrays if is_foreign(array)]
     both_numpy = len(arrays) == 2 and type(arrays[0]) is type(arrays[1]) is np.ndarray
     if both_numpy and not foreign and not np.may_share_memory(*arrays):  # most calls, quickly
@@ -82,16 +84,18 @@ def are_apart(array: Array, outs: abc.Sequence[Array]) -> bool:
     owner = array
     while type(owner.base) is np.ndarray:
         owner = owner.base
-    owners = {id(owner)} if owner.base is None and owner.flags.owndata else set()
-    for out in outs:
-        if out.base is None and out.flags.owndata:
-            owners.add(id(out))
-    if len(owners) == len(outs) + 1:  # each owns its memory, alone
+    owners = [owner, *outs]
+    if all(map(_owns_memory, owners)) and len(set(map(id, owners))) == len(owners):
         return True
     arrays = [array, *outs]
     if not array.flags.c_contiguous or any(map(is_foreign, arrays)):
         return False
     return _are_apart(sorted(map(_bounds, arrays)))
+
+
+def _owns_memory(array: Array) -> bool:
+    """Return whether an array's memory is its own, which is no other array's that is none of its views."""
+    return type(array) is np.ndarray and array.base is None and array.flags.owndata
 
 
 def _are_apart(bounds: abc.Iterable[tuple[int, int]]) -> bool:

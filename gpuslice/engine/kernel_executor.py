@@ -191,8 +191,9 @@ class KernelExecutor(ABC):
         launches, left = plan(parts, size)
         packed = []
         for launch in launches:
-            chunks = self.pack(launch, parts, _bytes_of(launch, parts, size))
-            packed += [(chunk, _bytes_of(chunk.launch, parts, size)) for chunk in chunks]
+            moved = _bytes_of(launch, parts, size)
+            chunks = self.pack(launch, parts, moved)
+            packed += [(one, moved if one.launch is launch else _bytes_of(one.launch, parts, size)) for one in chunks]
         return packed, left
 
 

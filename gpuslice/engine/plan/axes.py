@@ -65,8 +65,9 @@ def _with_wider_items(axes: list[Axis], width: int, flat: bool, unit: int) -> tu
     ``unit`` is a power of two that divides all addresses. Return the axes and the width.
     """
     *outer, inner = axes
-    times = gcd(unit, *_strides(outer, flat)) // width if inner.source == width < unit else 1
-    times = gcd(times, *inner.counts)
+    if inner.source != width or width == unit:
+        return axes, width
+    times = gcd(gcd(unit, *_strides(outer, flat)) // width, *inner.counts)
     if times == 1:
         return axes, width
     width *= times

@@ -96,6 +96,8 @@ def header(launch: LaunchPlan, tiling: Tiling, bits: int, capacity: int, *, stre
 
 def tables_behind_addresses(launch: LaunchPlan, tiling: Tiling, bits: int, capacity: int) -> bytes:
     """Return the tables behind those of sources and targets: each part's varying extent and first tile."""
+    if capacity == 1:  # most launches
+        return _ONE_PART[bits]
     varying, count = launch.varying, launch.part_count
     extents = (1,) * count if varying is None else launch.axes[varying].counts
     spare = (0,) * (capacity - count)
@@ -108,3 +110,7 @@ def tables_behind_addresses(launch: LaunchPlan, tiling: Tiling, bits: int, capac
 def words(count: int, bits: int = 64) -> Struct:
     """Return what packs so many addresses or indices."""
     return Struct(f"<{count}{'Q' if bits == 64 else 'I'}")
+
+
+# An extent of 1 as a divisor, and the first tile.
+_ONE_PART = {bits: words(3, bits).pack(*divisor(1, bits), 0) for bits in (32, 64)}

@@ -177,11 +177,15 @@ def groups_of(parts: abc.Sequence[Part], itemsize: int) -> list[Group]:
     """Return groups of parts that can share a launch; parts without items are left out."""
     groups: list[Group] = []
     for index, part in enumerate(parts):
-        if 0 not in part.shape:
-            flat = _is_flat(part.shape, part.target_strides, itemsize)
-            # Only the latest groups, so that the cost of views with nothing in common grows with their number alone.
-            if not any(group.add(index, part, flat) for group in groups[: -_TRIED - 1 : -1]):
-                groups.append(Group(index, part, flat))
+        if 0 in part.shape:
+            continue
+        flat = _is_flat(part.shape, part.target_strides, itemsize)
+        # Only the latest groups, so that the cost of views with nothing in common grows with their number alone.
+        for group in groups[: -_TRIED - 1 : -1]:
+            if group.add(index, part, flat):
+                break
+        else:
+            groups.append(Group(index, part, flat))
     return groups
 
 
