@@ -1,5 +1,8 @@
 """What is kept for repeated calls: right results, bounded in bytes, and dropped if asked."""
 
+import gc
+import tracemalloc
+
 import numpy as np
 import pytest
 from helpers import assert_same
@@ -68,6 +71,40 @@ def test_bounds_of_any_size_keep_little():
     for power in range(40):
         assert_same(gs.slice(x, [-1], [-(1 << 8_000_000 + power)], steps=[-1]), x[::-1].copy())
     assert kept_bytes() <= LIMIT
+
+
+def joined(x):
+    thirds = tuple(np.array_split(x, 3, axis=-1))
+    gs.concat_from_sequence(tuple(map(np.ascontiguousarray, thirds)), axis=-1)
+
+
+# Calls on arrays of any shape; what is kept of each is counted as at least as much as it takes.
+KEPT = {
+    "a slice": lambda x: gs.slice(x, [-1], [-(1 << 60)], [-1], [-1]),
+    "a slice with huge bounds": lambda x: gs.slice(x, [-1], [-(1 << 8 * 4000)], [-1], [-1]),
+    "a split": lambda x: gs.split(x, num_outputs=4, axis=-1),
+    "a split into many": lambda x: gs.split(x, [1] * x.shape[-1], axis=-1),
+    "a join": joined,
+    "views": lambda x: gs.contiguous([x[::-1], x[..., ::-1]]),
+}
+
+
+@pytest.mark.parametrize("rank", [2, 9])
+@pytest.mark.parametrize("call", KEPT)
+def test_what_is_kept_is_counted(call, rank):
+    inputs = [np.zeros((1,) * (rank - 2) + (30 + i, 200 + 40 * k), np.uint8) for i in range(8) for k in range(4)]
+    KEPT[call](np.zeros((2,) * (rank - 1) + (40,), np.uint8))  # what is imported and made once
+    gs.clear_caches()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for x in inputs:
+            KEPT[call](x)
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken <= kept_bytes() + 20_000  # the caches' own tables
 
 
 def test_clearing_changes_no_result():

@@ -189,6 +189,16 @@ def test_threads_share_a_large_copy(monkeypatch, threads):
         assert_same(part, expected.copy())
 
 
+@compiled
+def test_arrays_that_lie_in_a_vector_in_every_way():
+    memory = items(70_000)
+    for offset in [*range(18), *range(18)]:
+        rows = memory[offset:][: 130 * 500].reshape(130, 500)
+        halves = tuple([memory[offset + i :][: 130 * 250].reshape(130, 250) for i in range(2)])
+        assert_same(gs.slice(rows, [-1], [-999], [1], [-1]), rows[:, R].copy())
+        assert_same(gs.concat_from_sequence(halves, axis=1), np.concatenate(halves, axis=1))
+
+
 def test_threads_of_python_share_the_plans():
     arrays = [items(40 + i, 130, dtype=dtype) for i, dtype in enumerate(["u1", "u2", "u4", "f8"] * 3)]
     failures = []
