@@ -19,7 +19,7 @@ class Tuning:
         Parts whose runs have at most ``short_run`` bytes in the source, and whose entries of axis 0 have at most
         ``entry_bytes`` in the target, take turns, tile by tile, so that those which share source rows read them while
         they are cached. Then the tiles of all parts together move about ``shared_bytes``, or ``shared_by_lines`` times
-        as many if no two parts read the same cache line, and that of each part at most ``part_bytes``.
+        as many if runs are at least a cache line, and that of each part at most ``part_bytes``.
     """
 
     tile_bytes: int
