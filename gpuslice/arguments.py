@@ -17,8 +17,6 @@ from gpuslice.rules import show_int
 Ints: TypeAlias = abc.Sequence[int] | Array
 
 _HONEST = (list, tuple, range)
-# A list that holds itself has no depth. NumPy's arrays have at most so many axes.
-_DEEPEST = 64
 
 
 def integers(values: object, argument: str, most: int = sys.maxsize) -> tuple[int, ...]:
@@ -68,33 +66,32 @@ def integer(value: object, argument: str) -> int:
     return value if type(value) is int else _integer(value, argument, "be an int")
 
 
-def single_integer(value: object, argument: str) -> int:
-    """Return one int, from an int, or an array or sequence of any rank that holds exactly one.
+def single_integer(value: object, argument: str, what: str = "an int or an integer array of one value") -> int:
+    """Return one int, from an int, or an array of any rank that holds exactly one.
+
+    Parameters
+    ----------
+    what : str
+        What is allowed, for the message.
 
     Raises
     ------
     IndexError
-        Not exactly one value.
+        An array of another number of values.
     TypeError
-        Not an integer.
+        Not an integer. A list is none, also if it holds only one.
     """
-    for _ in range(_DEEPEST):
-        if type(value) is int:
-            return value
-        if is_array(value):
-            library = library_of(value, argument)
-            return _read(_flat(value, library, argument), library, argument)[0]
-        if not isinstance(value, (list, tuple)):
-            return integer(value, argument)
-        if len(value) != 1:
-            raise IndexError(f"{argument} must be a scalar or hold one value; got {len(value)} values")
-        value = value[0]
-    raise IndexError(f"{argument} must be a scalar or hold one value; got lists nested deeper than {_DEEPEST}")
+    if type(value) is int:
+        return value
+    if is_array(value):
+        library = library_of(value, argument)
+        return _read(_flat(value, library, argument), library, argument)[0]
+    return _integer(value, argument, f"be {what}")
 
 
 def flag(value: int, argument: str) -> bool:
-    """Return an attribute that is 0 or 1 as a bool; raise ValueError or TypeError for anything else."""
-    number = int(value) if isinstance(value, bool) else integer(value, argument)
+    """Return an attribute that is 0 or 1 as a bool; raise ValueError or TypeError for anything else but bools."""
+    number = int(value) if isinstance(value, (bool, np.bool)) else _integer(value, argument, "be 0 or 1")
     if number not in (0, 1):
         raise ValueError(f"{argument} must be 0 or 1; got {show_int(number)}")
     return bool(number)
@@ -132,7 +129,7 @@ def _flat(value: Array, library: Library, argument: str) -> Array:
     array = plain_array(value)
     shape = shape_of(array, library, argument)
     if prod(shape) != 1:
-        raise IndexError(f"{argument} must be a scalar or hold one value; got shape {shape}")
+        raise IndexError(f"{argument} must hold one value; got shape {shape}")
     return library.xp.reshape(array, (1,))
 
 

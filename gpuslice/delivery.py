@@ -8,13 +8,23 @@ from gpuslice import engine
 from gpuslice.engine import Consecutive, Lazy
 from gpuslice.errors import describe
 from gpuslice.libraries import NUMPY, Array, device_of, is_compiling, library_of, plain_array
-from gpuslice.overlap import check_disjoint, repeats_an_item
+from gpuslice.overlap import overlapping, repeats_an_item
 
 
 def deliver(
-    views: abc.Sequence[Lazy], copy: bool | None, out: abc.Sequence[Array] | None = None, *, one_block: bool = False
+    views: abc.Sequence[Lazy],
+    copy: bool | None,
+    out: abc.Sequence[Array] | None = None,
+    *,
+    one_block: bool = False,
+    is_one: bool = False,
 ) -> abc.Sequence[Array]:
     """Return one array per view, following ``copy=``, ``out=`` and ``one_block=``.
+
+    Parameters
+    ----------
+    is_one : bool
+        Whether the caller gave an array as ``out``, not a list of them. Messages name it so.
 
     Raises
     ------
@@ -43,7 +53,7 @@ def deliver(
         return engine.dense_in_one_block(views)
     if one_block:
         raise ValueError("one_block allocates the outputs itself; it cannot be combined with out")
-    targets = _checked_outs(views, out)
+    targets = _checked_outs(views, out, is_one)
     written = tuple(out)  # now, so that after the copy nothing can fail
     engine.copy_into(views, targets)
     return written
@@ -51,7 +61,7 @@ def deliver(
 
 def deliver_one(view: Lazy, copy: bool | None, out: Array | None = None) -> Array:
     """Return one array, following ``copy=`` and ``out=``; see `deliver`."""
-    return deliver([view], copy, None if out is None else [out])[0]
+    return deliver([view], copy, None if out is None else [out], is_one=True)[0]
 
 
 def _as_views(views: abc.Sequence[Lazy], copy: bool | None) -> list[Array]:
@@ -60,50 +70,68 @@ def _as_views(views: abc.Sequence[Lazy], copy: bool | None) -> list[Array]:
     return [engine.indexed(view) for view in views]
 
 
-def _checked_outs(views: abc.Sequence[Lazy], outs: abc.Sequence[Array]) -> list[Array]:
+def _checked_outs(views: abc.Sequence[Lazy], outs: abc.Sequence[Array], is_one: bool) -> list[Array]:
     """Return the arrays to write, those of subclasses as plain ones; raise an error if one does not fit."""
     if not isinstance(outs, (list, tuple)):
         raise TypeError(f"out must be a list or tuple of arrays, one per output; got {describe(outs)}")
     if len(outs) != len(views):
         raise ValueError(f"out must hold {len(views)} arrays, one per output; got {len(outs)}")
+    wanted: abc.Iterable[tuple[Lazy, tuple[int, ...]]]
     if isinstance(views, Consecutive):
         inputs = [views.view.array]
-        checked = [_checked_out(views.view, shape, out) for shape, out in zip(views.shapes(), outs, strict=True)]
+        wanted = ((views.view, shape) for shape in views.shapes())
     else:
         inputs = [array for view in views for array in view.sources]
         if len(inputs) > 1 and not is_compiling():  # torch.compile does not know tensors by their identity
             inputs = list({id(array): array for array in inputs}.values())
-        checked = [_checked_out(view, view.shape, out) for view, out in zip(views, outs, strict=True)]
-    check_disjoint(inputs, checked)
+        wanted = ((view, view.shape) for view in views)
+    checked = [
+        out if _fits(view, shape, out) else _checked_out(view, shape, out, _name(i, is_one))
+        for i, ((view, shape), out) in enumerate(zip(wanted, outs, strict=True))
+    ]
+    pair = overlapping(inputs, checked)
+    if pair is not None:
+        number, other = pair
+        raise ValueError(
+            f"{_name(number, is_one)} must not overlap {'an input' if other is None else _name(other, is_one)}"
+        )
     return checked
 
 
-def _checked_out(view: Lazy, shape: tuple[int, ...], out: Array) -> Array:
-    if (
+def _name(number: int, is_one: bool) -> str:
+    """Return what messages call an output."""
+    return "out" if is_one else f"out[{number}]"
+
+
+def _fits(view: Lazy, shape: tuple[int, ...], out: Array) -> bool:
+    """Return whether an output surely fits, which is seen quickly for most."""
+    return (
         type(out) is np.ndarray
         and view.library is NUMPY
         and out.dtype == view.dtype
         and out.shape == shape
         and out.flags.writeable
         and out.flags.c_contiguous
-    ):
-        return out  # most arrays, quickly
-    library = library_of(out, "out")
+    )
+
+
+def _checked_out(view: Lazy, shape: tuple[int, ...], out: Array, name: str) -> Array:
+    library = library_of(out, name)
     if library is not view.library:
-        raise TypeError(f"out must be an array of {view.library.name}; got one of {library.name}")
+        raise TypeError(f"{name} must be an array of {view.library.name}; got one of {library.name}")
     if not library.mutable:
-        raise TypeError(f"out cannot be written: gpuslice makes new arrays of {library.name}, and writes to none")
+        raise TypeError(f"{name} cannot be written: gpuslice makes new arrays of {library.name}, and writes to none")
     if isinstance(out, np.generic) or (isinstance(out, np.ndarray) and not out.flags.writeable):
-        raise ValueError("out must be writable; got a read-only array")
+        raise ValueError(f"{name} must be writable; got a read-only array")
     out = plain_array(out)
     if out.dtype != view.dtype:
-        raise TypeError(f"out must have dtype {view.dtype}; got {out.dtype}")
+        raise TypeError(f"{name} must have dtype {view.dtype}; got {out.dtype}")
     if tuple(out.shape) != shape:
-        raise ValueError(f"out must have shape {shape}; got {tuple(out.shape)}")
+        raise ValueError(f"{name} must have shape {shape}; got {tuple(out.shape)}")
     if device_of(out) != view.device:
-        raise ValueError(f"out must be on device {view.device}; got {device_of(out)}")
+        raise ValueError(f"{name} must be on device {view.device}; got {device_of(out)}")
     if library.bridge is not None:
         library.bridge.check_out(view.array, out)
     if repeats_an_item(out):
-        raise ValueError("out must not overlap itself; got an array in which two items share memory")
+        raise ValueError(f"{name} must not overlap itself; got an array in which two items share memory")
     return out

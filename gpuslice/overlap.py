@@ -29,6 +29,8 @@ class _Items(NamedTuple):
         Stride in bytes and count, the largest stride first. Strides are positive, and counts more than 1: an axis that
         goes backward has the same items as one that goes forward, and one with a stride of 0 has one item.
     itemsize : int
+    number : int
+        Which array it is.
     written : bool
     """
 
@@ -36,6 +38,7 @@ class _Items(NamedTuple):
     end: int
     axes: tuple[tuple[int, int], ...]
     itemsize: int
+    number: int
     written: bool
 
     def extent_below(self, stride: int) -> int:
@@ -53,25 +56,28 @@ class _Items(NamedTuple):
         return self._replace(start=self.start + distance, end=self.end + distance)
 
 
-def check_disjoint(inputs: abc.Sequence[Array], outs: abc.Sequence[Array]) -> None:
-    """Raise ValueError if an array of ``outs`` shares memory with an input or with another one of ``outs``.
+def overlapping(inputs: abc.Sequence[Array], outs: abc.Sequence[Array]) -> tuple[int, int | None] | None:
+    """Return which array of ``outs`` shares memory, and with which other one of them, or None if with an input.
 
-    Two mappings of one file share memory where they map the same bytes.
+    None if all are apart. Two mappings of one file share memory where they map the same bytes.
     """
-    inputs, outs = list(filter(has_memory, inputs)), list(filter(has_memory, outs))
-    arrays = [*inputs, *outs]
+    numbers = [i - len(inputs) for i, array in enumerate([*inputs, *outs]) if has_memory(array)]  # inputs below 0
+    arrays = list(filter(has_memory, [*inputs, *outs]))
     if all(map(_owns_memory, arrays)) and len(set(map(id, arrays))) == len(arrays):  # many calls, quickly
-        return
+        return None
     foreign = [array for array in arrays if is_foreign(array)]
     both_numpy = len(arrays) == 2 and type(arrays[0]) is type(arrays[1]) is np.ndarray
     if both_numpy and not foreign and not np.may_share_memory(*arrays):  # most calls, quickly
-        return
+        return None
     bounds = sorted([_bounds(array) for array in arrays if 0 not in array.shape])
     if len(foreign) < 2 and _are_apart(bounds):
-        return
-    items = [_items_of(array, written=i >= len(inputs)) for i, array in enumerate(arrays) if 0 not in array.shape]
-    if _overlap(items) or (len(foreign) > 1 and _overlap_in_files(items)):
-        raise ValueError("out must not overlap an input, and its arrays must not overlap each other")
+        return None
+    items = [_items_of(array, i) for i, array in zip(numbers, arrays, strict=True) if 0 not in array.shape]
+    pair = _overlap(items) or (_overlap_in_files(items) if len(foreign) > 1 else None)
+    if pair is None:
+        return None
+    first, second = sorted(item.number for item in pair)
+    return second, first if first >= 0 else None
 
 
 def is_apart(array: Array, out: Array) -> bool:
@@ -106,7 +112,7 @@ def repeats_an_item(array: Array) -> bool:
     """Return whether two items of an array share memory, or may share it if the answer takes too long."""
     if 0 in array.shape or (isinstance(array, np.ndarray) and array.flags.c_contiguous) or not has_memory(array):
         return False
-    items = _items_of(array, written=True)
+    items = _items_of(array)
     if len(items.axes) < sum(count > 1 for count in array.shape):  # an axis has a stride of 0
         return items.itemsize > 0
     if all(stride >= items.extent_below(stride) for stride, _ in items.axes) and _are_different(items.axes):
@@ -122,8 +128,8 @@ def _are_different(axes: tuple[tuple[int, int], ...]) -> bool:
     return len({stride for stride, _ in axes}) == len(axes)
 
 
-def _overlap(items: abc.Sequence[_Items], depth: int = 0) -> bool:
-    """Return whether two of the items share memory, at least one of which is written.
+def _overlap(items: abc.Sequence[_Items], depth: int = 0) -> tuple[_Items, _Items] | None:
+    """Return two of the items that share memory, at least one of which is written; None if there are none.
 
     Columns of one array lie between each other, so their bounds say nothing. But with respect to the row's stride they
     have different remainders. Each depth compares the remainders of one more stride.
@@ -132,11 +138,17 @@ def _overlap(items: abc.Sequence[_Items], depth: int = 0) -> bool:
         strides = sorted({stride for item in group for stride, _ in item.axes}, reverse=True)
         remainders = _remainders(group, strides[: depth + 1]) if depth < min(len(strides), _MOST_STRIDES) else None
         if remainders is not None:
-            if any(_overlap(closer, depth + 1) for closer in _touching(group, remainders)):
-                return True
-        elif any((one.written or other.written) and _share(one, other) for one, other in combinations(group, 2)):
-            return True
-    return False
+            found = (_overlap(closer, depth + 1) for closer in _touching(group, remainders))
+        else:
+            found = (pair for pair in combinations(group, 2) if _is_written(pair) and _share(*pair))
+        for pair in found:
+            if pair is not None:
+                return pair
+    return None
+
+
+def _is_written(items: abc.Iterable[_Items]) -> bool:
+    return any(item.written for item in items)
 
 
 def _touching(items: abc.Sequence[_Items], bounds: abc.Sequence[tuple[int, int]]) -> abc.Iterator[list[_Items]]:
@@ -145,12 +157,12 @@ def _touching(items: abc.Sequence[_Items], bounds: abc.Sequence[tuple[int, int]]
     end = 0
     for (start, stop), item in sorted(zip(bounds, items, strict=True), key=lambda pair: pair[0]):
         if group and start >= end:
-            if len(group) > 1 and any(member.written for member in group):
+            if len(group) > 1 and _is_written(group):
                 yield group
             group, end = [], 0
         group.append(item)
         end = max(end, stop)
-    if len(group) > 1 and any(member.written for member in group):
+    if len(group) > 1 and _is_written(group):
         yield group
 
 
@@ -173,12 +185,12 @@ def _bounds(array: Array) -> tuple[int, int]:
     if isinstance(array, np.ndarray) and array.flags.c_contiguous:
         start = address_of_numpy(array)
         return start, start + array.nbytes
-    items = _items_of(array, written=False)
+    items = _items_of(array)
     return items.start, items.end
 
 
-def _items_of(array: Array, *, written: bool) -> _Items:
-    """Return where the items of an array are."""
+def _items_of(array: Array, number: int = 0) -> _Items:
+    """Return where the items of an array are. An input, whose number is below 0, is not written."""
     address, strides, size = _layout(array)
     axes = []
     start = end = address
@@ -187,7 +199,7 @@ def _items_of(array: Array, *, written: bool) -> _Items:
             reach = stride * (count - 1)
             start, end = start + min(reach, 0), end + max(reach, 0)
             axes.append((abs(stride), count))
-    return _Items(start, end + size, tuple(sorted(axes, reverse=True)), size, written)
+    return _Items(start, end + size, tuple(sorted(axes, reverse=True)), size, number, number >= 0)
 
 
 def _layout(array: Array) -> tuple[int, tuple[int, ...], int]:
@@ -200,15 +212,15 @@ def _layout(array: Array) -> tuple[int, tuple[int, ...], int]:
     return address_of_numpy(array), array.strides, array.dtype.itemsize
 
 
-def _overlap_in_files(items: abc.Sequence[_Items]) -> bool:
-    """Return whether items in several mappings of one file share bytes of it."""
+def _overlap_in_files(items: abc.Sequence[_Items]) -> tuple[_Items, _Items] | None:
+    """Return two of the items that share bytes of a file, in several mappings of it; None if there are none."""
     known = mappings()
     by_file: dict[str, list[_Items]] = {}
     for item in items:
         found = next((mapping for mapping in known if mapping.start <= item.start < mapping.end), None)
         if found is not None and found.file:
             by_file.setdefault(found.file, []).append(_in_file(item, found))
-    return any(map(_overlap, by_file.values()))
+    return next(filter(None, map(_overlap, by_file.values())), None)
 
 
 def _in_file(item: _Items, mapping: Mapping) -> _Items:

@@ -203,9 +203,9 @@ def _one_dtype(items: tuple[Array, ...], dtype: str | None, argument: str) -> st
     # Dtypes of another library may not be comparable with NumPy's.
     names = list(dict.fromkeys(map(dtype_name, dict.fromkeys(dtypes) if _are_numpy(items) else dtypes)))
     expected = dtype or (names[0] if names else "float32")
-    for name in names:
-        if name != expected:
-            raise TypeError(f"{argument} must hold one dtype, {expected}; got {name}")
+    if names and names != [expected]:
+        number, name = next((i, name) for i, name in enumerate(map(dtype_name, dtypes)) if name != expected)
+        raise TypeError(f"{argument} must hold one dtype, {expected}; got {name} in {argument}[{number}]")
     return expected
 
 

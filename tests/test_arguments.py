@@ -275,6 +275,7 @@ def test_calls_that_are_known_are_not_confused_with_others():
         assert gs.concat_from_sequence(seq, axis=0).shape == (4, 3, 4)
         assert gs.concat_from_sequence(seq, axis=0, new_axis=1).shape == (2, 2, 3, 4)
         assert gs.concat_from_sequence(seq, axis=0, new_axis=True).shape == (2, 2, 3, 4)
+        assert gs.concat_from_sequence(seq, axis=0, new_axis=np.True_).shape == (2, 2, 3, 4)
         for wrong in ({"axis": False}, {"axis": 0.0}, {"axis": 0, "new_axis": 1.0}):
             with pytest.raises(TypeError, match=f"^{newest('ConcatFromSequence')}: (axis|new_axis) must"):
                 gs.concat_from_sequence(seq, **wrong)

@@ -17,7 +17,8 @@ BAD_RUNS = [
     ({"x": [1, 2], "s": [X]}, TypeError, "input 'x' must be an array; got list"),
     ({"x": X, "s": X}, TypeError, "input 's' must be a gpuslice.Sequence"),
     ({"x": X, "s": [X.astype(int)]}, TypeError, "input 's' must be a sequence of float32; got int64"),
-    ({"x": X, "s": [X[0]]}, ValueError, r"input 's' must have shape \(2, 3, 4\); got \(3, 4\)"),
+    ({"x": X, "s": [X, X.astype(int)]}, TypeError, r"input 's' must hold one dtype, float32; got int64 in .*\[1\]$"),
+    ({"x": X, "s": [X, X[0], X]}, ValueError, r"input 's'\[1\] must have shape \(2, 3, 4\); got \(3, 4\)"),
 ]
 
 

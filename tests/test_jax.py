@@ -221,7 +221,7 @@ def test_a_known_call_follows_its_arguments(large):
             for out in (x, jnp.zeros((5, 2)), np.zeros((5, 2), np.float32)):
                 with pytest.raises(TypeError, match="out cannot be written|out must be an array of jax.numpy"):
                     gs.slice(x, *BACKWARD, out=out)
-            with pytest.raises(TypeError, match="out cannot be written"):
+            with pytest.raises(TypeError, match=r"out\[0\] cannot be written"):
                 gs.split(x, [1, 3], axis=1, out=[jnp.zeros((5, 1)), jnp.zeros((5, 3))])
     gs.clear_caches()
 

@@ -24,6 +24,8 @@ INTO = {
     newest("ConcatFromSequence"): lambda x, out: gs.concat_from_sequence([x[:1, ...], x[1:, ...]], axis=0, out=out),
     "contiguous": lambda x, out: gs.contiguous(x, out=out),
 }
+# What messages call the output: that of a function that takes a list has a position.
+NAMES = dict.fromkeys(INTO, "out") | dict.fromkeys([newest("Split"), newest("SplitToSequence")], r"out\[0\]")
 each_function = pytest.mark.parametrize("prefix", INTO)
 
 
@@ -53,11 +55,11 @@ def test_each_function_writes_out(prefix, rows, xp):
 
 
 BAD_OUT = {
-    "shape": (lambda xp, data: xp.zeros((2, 4), dtype=xp.int32), ValueError, r"out must have shape \(2, 3\); got \(2, 4\)"),
-    "dtype": (lambda xp, data: xp.zeros((2, 3), dtype=xp.int64), TypeError, "out must have dtype .*int32; got .*int64"),
-    "list": (lambda xp, data: [[0] * 3] * 2, TypeError, "out must be an array; got list"),
-    "input": (lambda xp, data: data[0, ...][:2, :3], ValueError, "out must not overlap an input"),
-    "backward": (lambda xp, data: data[1, ::-1, ::-1][1:3, :3] if backward_step(xp) < 0 else data[1, :2, :3], ValueError, "out must not overlap an input"),
+    "shape": (lambda xp, data: xp.zeros((2, 4), dtype=xp.int32), ValueError, r"must have shape \(2, 3\); got \(2, 4\)"),
+    "dtype": (lambda xp, data: xp.zeros((2, 3), dtype=xp.int64), TypeError, "must have dtype .*int32; got .*int64"),
+    "list": (lambda xp, data: [[0] * 3] * 2, TypeError, "must be an array; got list"),
+    "input": (lambda xp, data: data[0, ...][:2, :3], ValueError, "must not overlap an input$"),
+    "backward": (lambda xp, data: data[1, ::-1, ::-1][1:3, :3] if backward_step(xp) < 0 else data[1, :2, :3], ValueError, "must not overlap an input$"),
 }  # fmt: skip
 
 
@@ -68,9 +70,7 @@ def test_bad_out_is_refused_and_nothing_written(kind, prefix, xp):
     data = make(xp, X.copy())
     out = make_out(xp, data)
     before = None if kind == "list" else to_numpy(out).copy()
-    if kind == "list" and prefix == "contiguous":
-        message = "out must be an array"
-    with pytest.raises(error, match=f"^{prefix}: {message}"):
+    with pytest.raises(error, match=f"^{prefix}: {NAMES[prefix]} {message}"):
         INTO[prefix](data[:, 0, :3], out)
     assert before is None or (to_numpy(out) == before).all()
     assert (to_numpy(data) == X).all()
@@ -98,11 +98,14 @@ def test_outs_are_checked_before_any_is_written(prefix, xp):
     good = make(xp, np.zeros((1, 3, 4), np.int32))
     for outs, error, message in [
         ([good], ValueError, "out must hold 2 arrays"),
-        ([good, good], ValueError, "overlap each other"),
-        ([good, make(xp, np.zeros((1, 3, 5), np.int32))], ValueError, "out must have shape"),
+        ([good, good], ValueError, r"out\[1\] must not overlap out\[0\]$"),
+        ([good, data[:1, ...]], ValueError, r"out\[1\] must not overlap an input$"),
+        ([good, make(xp, np.zeros((1, 3, 5), np.int32))], ValueError, r"out\[1\] must have shape"),
+        ([good, make(xp, np.zeros((1, 3, 4), np.int64))], TypeError, r"out\[1\] must have dtype"),
+        ([good, None], TypeError, r"out\[1\] must be an array; got NoneType None$"),
         (good, TypeError, "out must be a list or tuple"),
     ]:
-        with pytest.raises(error, match=f"^{prefix}: .*{message}"):
+        with pytest.raises(error, match=f"^{prefix}: {message}"):
             INTO_TWO[prefix](data, outs)
         assert not to_numpy(good).any()
 
@@ -111,7 +114,7 @@ def test_outs_are_checked_before_any_is_written(prefix, xp):
 def test_read_only_out_is_refused(prefix):
     out = np.zeros_like(X)
     out.flags.writeable = False
-    with pytest.raises(ValueError, match=f"^{prefix}: out must be writable"):
+    with pytest.raises(ValueError, match=f"^{prefix}: {NAMES[prefix]} must be writable"):
         INTO[prefix](X, out)
 
 
@@ -167,7 +170,7 @@ def test_out_that_overlaps_itself_is_refused(shape, strides, apart):
         if apart:
             assert_same(call(data, out).copy(), data)
             continue
-        message = f"^{prefix}: out must not overlap itself; got an array in which two items share memory"
+        message = f"^{prefix}: {NAMES[prefix]} must not overlap itself; got an array in which two items share memory"
         with pytest.raises(ValueError, match=message):
             call(data, out)
         assert not memory.any()
@@ -192,7 +195,7 @@ def test_columns_of_one_array_do_not_overlap():
         gs.contiguous([np.full(out.shape, 7) for out in outs], out=outs)
         assert (apart == 7).all()
         apart[...] = 0
-    with pytest.raises(ValueError, match="overlap each other"):
+    with pytest.raises(ValueError, match=r"out\[1\] must not overlap out\[0\]$"):
         gs.split(x, num_outputs=3000, axis=1, out=[apart[:, max(0, i - 1) : max(1, i)] for i in range(3000)])
     assert not apart.any()
 
@@ -296,8 +299,8 @@ def test_out_in_another_mapping_of_the_file_of_the_input(tmp_path):
             gs.contiguous(data, out=out)
         with pytest.raises(ValueError, match="out must not overlap an input"):
             gs.concat_from_sequence([np.zeros(0), data], axis=0, out=out)
-    with pytest.raises(ValueError, match="overlap each other"):
-        gs.contiguous([np.ones(9)] * 2, out=[one[:9], other[5:14]])
+    with pytest.raises(ValueError, match=r"out\[2\] must not overlap out\[1\]$"):
+        gs.contiguous([np.ones(9)] * 3, out=[np.zeros(9), one[:9], other[5:14]])
     assert_same(np.asarray(one), np.arange(3000.0))
     # The file from its first byte on.
     whole = [np.memmap(tmp_path / "x.npy", np.uint8, "r+") for _ in range(2)]

@@ -113,15 +113,18 @@ def test_dtype_is_an_onnx_name(items, dtype, name):
 
 
 def test_mixed_dtypes_are_refused():
-    with pytest.raises(TypeError, match="^Sequence: items must hold one dtype, float32; got int64"):
+    with pytest.raises(TypeError, match=r"^Sequence: items must hold one dtype, float32; got int64 in items\[1\]$"):
         gs.Sequence([A, np.arange(2)])
-    with pytest.raises(TypeError, match="^Sequence: items must hold one dtype, int8; got float32"):
+    with pytest.raises(TypeError, match=r"^Sequence: items must hold one dtype, int8; got float32 in items\[0\]$"):
         gs.Sequence([A], "int8")
     with pytest.raises(
         TypeError, match=f"^{newest('SequenceInsert')}: tensor must have the sequence's dtype, float32; got int64"
     ):
         gs.sequence_insert([A], np.arange(2))
-    with pytest.raises(TypeError, match=f"^{newest('SequenceConstruct')}: inputs must hold one dtype"):
+    with pytest.raises(
+        TypeError,
+        match=f"^{newest('SequenceConstruct')}: inputs must hold one dtype, float32; got int64 in inputs\\[1\\]$",
+    ):
         gs.sequence_construct(A, np.arange(2))
     with pytest.raises(TypeError, match=f"^{newest('SequenceAt')}: seq must hold one dtype"):
         gs.sequence_at([A, np.arange(2)], 0)
@@ -167,7 +170,8 @@ def test_a_subclass_of_sequence_is_read_like_a_list():
         ([A, np.float32], r"seq\[1\] must be an array; got the class float32$"),
         ((A, A, np.ma.array(A)), r"seq\[2\] must not be a masked array"),
         (np.ndarray, "seq must be a gpuslice.Sequence, list or tuple of arrays; got the class ndarray$"),
-        ([np.array(["a"]), A], "seq must hold one dtype, string; got float32$"),
+        ([np.array(["a"]), A], r"seq must hold one dtype, string; got float32 in seq\[1\]$"),
+        ([A, A, A, np.arange(2), A], r"seq must hold one dtype, float32; got int64 in seq\[3\]$"),
     ],
 )
 def test_messages_name_what_is_wrong_in_a_sequence(seq, message):
@@ -238,8 +242,6 @@ def test_sequence_at_copies(xp):
         np.array([1]),
         np.array([[1]]),
         np.array([[1]]).view(np.matrix),
-        [1],
-        [[np.array([1])]],
     ],
     ids=lambda p: repr(p),
 )
@@ -255,18 +257,20 @@ def test_a_position_is_one_int(position):
         (2**70, IndexError),
         (np.array([0, 1]), IndexError),
         (np.array([], np.int64), IndexError),
-        ([], IndexError),
+        ([], TypeError),
+        ([1], TypeError),
+        ((1,), TypeError),
+        (range(1), TypeError),
         (True, TypeError),
         (1.0, TypeError),
         (np.array(1.0), TypeError),
         (None, TypeError),
-        (NESTED, IndexError),
-        (ENDLESS, IndexError),
+        (NESTED, TypeError),
+        (ENDLESS, TypeError),
         (np.ma.array(1, mask=True), TypeError),
         (np.ma.array([1]), TypeError),
         (np.int64, TypeError),
-        ([[np.array([0, 1])]], IndexError),
-        ([[None]], TypeError),
+        ([np.array(1)], TypeError),
     ],
     ids=lambda case: type(case).__name__,
 )
@@ -364,11 +368,15 @@ def test_split_to_sequence_writes_any_number_of_arrays(count, keepdims):
         ({"split": 0}, ValueError, "split must be at least 1 if it is a scalar; got 0"),
         ({"split": [2, 2]}, ValueError, "split must add up to the length of the axis, 3; got 4"),
         ({"split": [4, -1]}, ValueError, "split must not be negative"),
-        ({"split": 1.5}, TypeError, "split must be an int; got float 1.5"),
+        (
+            {"split": 1.5},
+            TypeError,
+            "split must be an int, a sequence of ints or a 0-d or 1-D integer array; got float 1.5",
+        ),
         ({"split": np.ones((1, 1), int)}, ValueError, "split must be 1-D"),
         ({"axis": 2}, ValueError, "axis must be in"),
         ({"keepdims": 2}, ValueError, "keepdims must be 0 or 1; got 2"),
-        ({"keepdims": 0.0}, TypeError, "keepdims must be an int"),
+        ({"keepdims": 0.0}, TypeError, "keepdims must be 0 or 1; got float 0.0"),
     ],
 )
 def test_split_to_sequence_errors(arguments, error, message):
@@ -403,10 +411,20 @@ def test_concat_from_sequence(axis, new_axis, xp):
             [A, B],
             {"axis": 0},
             ValueError,
-            r"seq must hold tensors of one shape except along axis 0; got \(3,\)",
+            r"seq must hold tensors of one shape except along axis 0; got \(3,\) in seq\[0\] and .* in seq\[1\]$",
         ),
-        ([X, X[:2]], {"axis": 1}, ValueError, "seq must hold tensors of one shape except along axis 1"),
-        ([X, X[:2]], {"axis": 0, "new_axis": 1}, ValueError, "seq must hold tensors of one shape; got"),
+        (
+            [X, X, X, X[:2]],
+            {"axis": 1},
+            ValueError,
+            r"seq must hold tensors of one shape except along axis 1; got .* in seq\[0\] and .* in seq\[3\]$",
+        ),
+        (
+            [X, X, X[:2], X[:1]],
+            {"axis": 0, "new_axis": 1},
+            ValueError,
+            r"seq must hold tensors of one shape; got .* in seq\[0\] and .* in seq\[2\]$",
+        ),
         ([C, C], {"axis": 0}, ValueError, "axis must name an axis, but rank 0 has no axes"),
         ([X], {"axis": 0, "new_axis": 2}, ValueError, "new_axis must be 0 or 1; got 2"),
     ],
@@ -466,9 +484,9 @@ def test_text_with_two_markers_of_what_is_missing_is_refused():
 def test_concat_of_two_libraries_or_devices_is_refused():
     strict = pytest.importorskip("array_api_strict")
     here, there = strict.asarray(X), strict.asarray(X, device=strict.Device("device1"))
-    with pytest.raises(TypeError, match="seq must hold arrays of one library"):
-        gs.concat_from_sequence([X, here], axis=0)
-    with pytest.raises(ValueError, match="seq must hold arrays of one device; got .*CPU.* and .*device1"):
+    with pytest.raises(TypeError, match=r"one library; got numpy in seq\[0\] and array_api_strict in seq\[2\]$"):
+        gs.concat_from_sequence([X, X, here], axis=0)
+    with pytest.raises(ValueError, match=r"seq must hold arrays of one device; got .*CPU.* in .*0\] and .*device1"):
         gs.concat_from_sequence([here, there], axis=0)
 
 

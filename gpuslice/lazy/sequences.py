@@ -82,7 +82,7 @@ def _sizes(split: Ints | int | None) -> tuple[tuple[int, ...] | None, int]:
         return None, 1
     if isinstance(split, abc.Sequence) or (type(split) is not int and is_array(split) and len(split.shape)):
         return integers(split, "split"), 0
-    return None, single_integer(split, "split")
+    return None, single_integer(split, "split", "an int, a sequence of ints or a 0-d or 1-D integer array")
 
 
 def concat_from_sequence(
@@ -99,8 +99,8 @@ def concat_from_sequence(
         return [Joined.of_numpy(_with_axis(items, axis) if stack else items, axis)]
     # A loop that appends to a value makes each result a part of the next.
     views = [as_view(item) if isinstance(item, Joined) and item.is_deep else as_lazy(item) for item in items]
-    for view in views[1:]:
-        _check_alike(views[0], view, joined, argument)
+    for i, view in enumerate(views[1:], 1):
+        _check_alike(views[0], view, joined, argument, i)
     return [Joined([view.with_axis(axis) for view in views] if stack else views, axis)]
 
 
@@ -115,13 +115,17 @@ def _outer(shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
     return shape if axis is None else (len(shape), *shape[:axis], *shape[axis + 1 :])
 
 
-def _check_alike(first: Lazy, other: Lazy, axis: int | None, argument: str) -> None:
+def _check_alike(first: Lazy, other: Lazy, axis: int | None, argument: str, number: int) -> None:
+    """Raise an error if an item of a sequence, of which ``number`` is the position, cannot be joined to the first."""
+    error: type[Exception] = ValueError
+    given: tuple[object, object]
     if other.library is not first.library:
-        raise TypeError(
-            f"{argument} must hold arrays of one library; got {first.library.name} and {other.library.name}"
-        )
-    if other.device != first.device:
-        raise ValueError(f"{argument} must hold arrays of one device; got {first.device} and {other.device}")
-    if _outer(other.shape, axis) != _outer(first.shape, axis):
+        error, alike, given = TypeError, "arrays of one library", (first.library.name, other.library.name)
+    elif other.device != first.device:
+        alike, given = "arrays of one device", (first.device, other.device)
+    elif _outer(other.shape, axis) != _outer(first.shape, axis):
         where = "" if axis is None else f" except along axis {axis}"
-        raise ValueError(f"{argument} must hold tensors of one shape{where}; got {first.shape} and {other.shape}")
+        alike, given = f"tensors of one shape{where}", (first.shape, other.shape)
+    else:
+        return
+    raise error(f"{argument} must hold {alike}; got {given[0]} in {argument}[0] and {given[1]} in {argument}[{number}]")

@@ -73,11 +73,12 @@ class Declared:
         """
         if not self.is_sequence:
             value = self._scalar(value, name) if type(value) in _SCALARS else value
-            return self._check_tensor(View.of(value, f"input {name!r}"), name)
+            return self._check_tensor(View.of(value, f"input {name!r}"), f"input {name!r}")
         sequence = as_sequence(value, self.dtype or "float32", argument=f"input {name!r}")
         if self.dtype and sequence.dtype != self.dtype:
             raise TypeError(f"input {name!r} must be a sequence of {self.dtype}; got {sequence.dtype}")
-        return Sequence.of_items([self._check_tensor(View.of(item), name) for item in sequence], sequence.dtype)
+        items = (self._check_tensor(View.of(item), f"input {name!r}[{i}]") for i, item in enumerate(sequence))
+        return Sequence.of_items(items, sequence.dtype)
 
     def check_output(self, value: Any, name: str) -> None:
         """Raise TypeError if a value has another type than declared."""
@@ -102,14 +103,14 @@ class Declared:
             )
         return array
 
-    def _check_tensor(self, view: View, name: str) -> View:
+    def _check_tensor(self, view: View, argument: str) -> View:
         given = dtype_name(view.dtype)
         if self.dtype and given != self.dtype:
-            raise TypeError(f"input {name!r} must have dtype {self.dtype}; got {given}")
-        check_text(view.array, f"input {name!r}")
+            raise TypeError(f"{argument} must have dtype {self.dtype}; got {given}")
+        check_text(view.array, argument)
         if self.shape is not None and not _fits(view.shape, self.shape):
             shape = ", ".join("?" if dim is None else str(dim) for dim in self.shape)
-            raise ValueError(f"input {name!r} must have shape ({shape}); got {view.shape}")
+            raise ValueError(f"{argument} must have shape ({shape}); got {view.shape}")
         return view
 
 

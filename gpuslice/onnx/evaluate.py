@@ -156,8 +156,11 @@ def _checked(version: Version, position: int, value: Any, bound: dict[str, tuple
         listed = ", ".join(sorted(version.types[expected.types]))
         raise TypeError(f"{argument} must have a type in {{{listed}}}; got {name}")
     if name == "string":
-        for array in value if expected.kind == "sequence" else [value]:
-            check_text(array, argument)
+        if expected.kind == "sequence":
+            for i, item in enumerate(value):
+                check_text(item, f"{argument}[{i}]")
+        else:
+            check_text(value, argument)
     first, known = bound.setdefault(expected.types, (argument, name))
     if name != known:
         raise TypeError(f"{argument} must have the type of {first}, {known}; got {name}")

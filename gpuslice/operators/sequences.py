@@ -41,10 +41,10 @@ def sequence_at(
     Raises
     ------
     IndexError
-        ``position`` is out of range or not one value.
+        ``position`` is out of range, or an array of another number of values.
     TypeError
-        ``seq`` is not a sequence, its dtypes differ, ``position`` is not an integer, or ``out`` has another library or
-        dtype.
+        ``seq`` is not a sequence, its dtypes differ, ``position`` is not an integer (a list is none), or ``out`` has
+        another library or dtype.
     ValueError
         ``copy`` and ``out`` cannot be satisfied.
 
@@ -219,8 +219,9 @@ def split_to_sequence(
         parts of size 1.
     axis : int
         Negative values count from the end.
-    keepdims : int
-        If 0 and ``split`` is not given, the parts lose the axis. Ignored if ``split`` is given, as the text says.
+    keepdims : int or bool
+        0 or 1. If 0 and ``split`` is not given, the parts lose the axis. Ignored if ``split`` is given, as the text
+        says.
     out : list or tuple of arrays, optional
         One per part, as for `split`.
 
@@ -266,7 +267,7 @@ def concat_from_sequence(
         At least one array, all of one library, device and shape (except along ``axis`` if ``new_axis`` is 0).
     axis : int
         In [-r, r - 1] for tensors of rank r, or in [-r - 1, r] with ``new_axis=1``.
-    new_axis : int
+    new_axis : int or bool
         0 or 1.
     out : array, optional
         As for `slice`. It must not overlap any array of ``seq``.

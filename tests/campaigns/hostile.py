@@ -124,8 +124,11 @@ def holding_itself(container):
 
 def of_array(make):
     """Return a value for an array, which means the same as a plain one."""
-    plain = np.array(np.asarray(make()))
+    made = make()
+    plain = np.array(np.asarray(made))
     meanings = {"data": plain}
+    if isinstance(made, np.bool):
+        meanings["flag"] = int(plain)
     if plain.dtype.kind in "iu":
         ints = plain.reshape(-1).tolist()
         if plain.ndim == 0:
@@ -150,10 +153,7 @@ def of_int(make, number):
 
 def of_ints(make, numbers):
     """Return a value for a sequence of ints that is not an array."""
-    meanings = {"ints": numbers, "sizes": numbers}
-    if isinstance(make(), (list, tuple)) and len(numbers) == 1:
-        meanings["position"] = numbers[0]
-    return Value(make, meanings)
+    return Value(make, {"ints": numbers, "sizes": numbers})
 
 
 def _masked(values, mask):
@@ -190,7 +190,7 @@ SOUND = [
         lambda: [np.int64(1), np.array(0)],
         {"ints": [1, 0], "sizes": [1, 0], "seq": [np.array(1), np.array(0)]},
     ),
-    Value(lambda: [[0]], {"position": 0}),
+    Value(lambda: [[0]]),
     Value(lambda: [np.arange(2), np.array(["a"])], {"views": [np.arange(2), np.array(["a"])]}),
     of_ints(lambda: range(2), [0, 1]),
     of_ints(lambda: array.array("l", [0, 1]), [0, 1]),

@@ -110,8 +110,6 @@ def in_a_list(value):
     meanings = {}
     if "int" in value.meanings:
         meanings |= {"ints": [value.meanings["int"]], "sizes": [value.meanings["int"]]}
-    if "position" in value.meanings:
-        meanings["position"] = value.meanings["position"]
     if "data" in value.meanings:
         meanings["seq"] = [value.meanings["data"]]
     return Value(lambda: [value.make()], meanings)
