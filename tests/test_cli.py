@@ -353,9 +353,20 @@ def test_help_of_op(capsys):
         assert run(words) == 0
         assert "SplitToSequence-24" in capsys.readouterr().out
     assert run("op Split data=x --help") == 0
-    assert "num_outputs=INT  optional\n" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "num_outputs=INT  optional\n" in shown
+    assert "[-o FILE] [--outputs N]\n" in shown
     assert run("op Slice-12 --help") == 2
     assert capsys.readouterr() == ("", "gpuslice: Slice-12: Slice has no such version; it has 1, 10, 11, 13\n")
+
+
+def test_examples_of_the_help_run(folder, capsys):
+    assert run("--help") == 0
+    examples = re.findall("^  gpuslice (op .*)$", capsys.readouterr().out, re.MULTILINE)
+    assert len(examples) == 2
+    for words in examples:
+        assert run(words) == 0
+    assert_same(np.load("y.npy"), X[::-1].copy())
 
 
 COMPLETED = {
@@ -398,7 +409,12 @@ BAD = [
     ("op Slice-13 data=x.npy starts=0,0 ends=1,1 axes=1,-2", "Slice-13: axes must name different axes; got axes=[1, -2], which are both axis 1"),
     ("op Slice-13 data=x.npy starts=float.npy ends=1", "Slice-13: starts must have a type in {int32, int64}; got float64"),
     ("op Slice-13 data=x.npy starts=0", "Slice-13: input ends is required and was not given"),
-    ("op Slice-13 data=x.npy starts=a ends=1", "a: No such file or directory"),
+    ("op Slice-13 data=x.npy starts=a ends=1", "Slice-13: starts must be INT,INT,... or FILE.npy; got 'a', and there is no such file"),
+    ("op Slice-13 data=x.npy starts=0 ends=[1]", "Slice-13: ends must be INT,INT,... or FILE.npy; got '[1]', and there is no such file"),
+    ("op SequenceAt-11 input_sequence=rows.npz position=0.5", "SequenceAt-11: position must be INT or FILE.npy; got '0.5', and there is no such file"),
+    ("op SplitToSequence-24 input=x.npy split=none.npy", "SplitToSequence-24: split must be INT or INT,INT,... or FILE.npy; got 'none.npy'"),
+    ("op SequenceEmpty-11 dtype=float", "SequenceEmpty-11: dtype must be the number of an ONNX element type, such as 1 for float32; got 'float'"),
+    ("op Slice-13 data=x.npy starts=. ends=1", ".: Is a directory"),
     (f"op Slice-13 data=x.npy starts={'9' * 5000} ends=1", "Slice-13: starts must be ints of at most 4300 digits; got '9999"),
     ("op Slice-13 data= starts=0 ends=1", "a file must have a name; got ''"),
     ("op Slice-13 data=none.npy starts=0 ends=1", "none.npy: No such file or directory"),
@@ -409,14 +425,19 @@ BAD = [
     ("op Slice-13 data=half.npy starts=0 ends=1", "Slice-13: data must have a type in {"),
     ("op Slice-13 data=x.npy data=x.npy", "Slice-13: data must be given once; got it twice"),
     ("op Slice-13 foo=1", "Slice-13: there is no input or attribute 'foo'; there are data, starts, ends, axes, steps"),
-    ("op Slice-13 data", "arguments must be NAME=VALUE; got 'data'"),
+    ("op Slice-13 data", "arguments must be NAME=VALUE; the names are data, starts, ends, axes, steps; got 'data'"),
+    ("run model.onnx -i x.npy -o out.npz", "-i must be NAME=FILE; the inputs of the model are x, seq; got 'x.npy'"),
     ("op Slice-12 data=x.npy", "Slice-12: Slice has no such version; it has 1, 10, 11, 13"),
     ("op Slice data=x.npy", "Slice: must be an operator with its version, such as Slice-13"),
+    ("op Split input=x.npy", "Split: must be an operator with its version, such as Split-18"),
+    ("op sequenceat-11", "sequenceat-11: not a supported operator; did you mean SequenceAt, such as SequenceAt-11?"),
+    ("op Slise-13", "Slise-13: not a supported operator; did you mean Slice, such as Slice-13?"),
     ("op Conv-1 data=x.npy", "Conv: not a supported operator; supported are Slice,"),
     ("op Split-18 input=x.npy", "Split-18: split, num_outputs or --outputs must be given, for the number of outputs"),
     ("op Split-18 input=x.npy axis=0,1 num_outputs=1", "Split-18: axis must be one int; got '0,1'"),
     ("op Split-18 input=x.npy axis=y num_outputs=1", "Split-18: axis must be one int; got 'y'"),
-    ("op Split-18 input=x.npy num_outputs=2 -o y.npy", "'y.npy': must be an .npz file"),
+    ("op Split-18 input=x.npy num_outputs=2 -o y.npy", "'y.npy': must be an .npz file, since there are several arrays"),
+    ("op SequenceConstruct-11 inputs=x.npy -o y.npy", "'y.npy': must be an .npz file, since there are several arrays"),
     ("op SequenceAt-11 input_sequence=rows.npz position=2", "SequenceAt-11: position must be in [-2, 1] for a sequence of length 2; got 2"),
     ("op Slice-13 data=x.npy starts=0 ends=1 -o none/y.npy", "none/y.npy: cannot be written; No such file or directory"),
     ("op Slice-13 data=x.npy starts=0 ends=1 -o .", "'.': must be an .npz file or an .npy file"),
@@ -430,7 +451,7 @@ BAD = [
     ("op SequenceLength-11 input_sequence=fake.npz", "fake.npz: cannot be read; it holds one array; an .npz file is expected"),
     ("run model.onnx -i x=x.npy -i x=x.npy -o out.npz", "input 'x' must be given once; got it twice"),
     ("run model.onnx -i x=x.npy -o out.npy", "'out.npy': must be an .npz file"),
-    ("op Slice-13 data=x.npy --fast", "unknown arguments: --fast"),
+    ("op Slice-13 data=x.npy --fast", "unknown arguments: --fast (see gpuslice op --help)"),
     ("run none.onnx -o out.npz", "none.onnx: No such file or directory"),
     ("run garbage.onnx -o out.npz", "garbage.onnx: not an ONNX model"),
     ("run empty.onnx -o out.npz", "empty.onnx: not an ONNX model, or one without nodes"),

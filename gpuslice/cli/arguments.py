@@ -8,14 +8,14 @@ from collections import abc
 _INTS = re.compile(r"-?\d+(,-?\d+)*,?|")
 
 
-def split_word(word: str, is_name: abc.Callable[[str], bool] = lambda name: False) -> tuple[str, str]:
-    """Return name and value of an argument ``NAME=VALUE``.
+def split_word(word: str, form: str, is_name: abc.Callable[[str], bool] = lambda name: False) -> tuple[str, str]:
+    """Return name and value of an argument ``NAME=VALUE``. ``form`` says for a message what it must be.
 
     Both may hold equals signs. The name is the longest one for which ``is_name`` is true, or ends at the first sign.
     """
     parts = word.split("=")
     if len(parts) == 1:
-        raise ValueError(f"arguments must be NAME=VALUE; got {word!r}")
+        raise ValueError(f"{form}; got {word!r}")
     for count in range(len(parts) - 1, 0, -1):
         name = "=".join(parts[:count])
         if is_name(name):

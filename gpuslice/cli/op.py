@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuslice.cli.arguments import are_ints, ints, split_word
 from gpuslice.cli.copies import Copies
-from gpuslice.cli.operator_help import argument_names, named_version, takes_one_int
+from gpuslice.cli.operator_help import argument_names, index_value, named_version, takes_one_int
 from gpuslice.cli.reading import read_array, read_arrays
 from gpuslice.cli.replacing import check_target
 from gpuslice.cli.results import cells_of, named_arrays
@@ -41,7 +41,8 @@ def run_operator_command(name: str, words: abc.Sequence[str], outputs: int | Non
         Path of an .npy or .npz file. Default: print.
     """
     version = named_version(name)
-    pairs = [split_word(word) for word in words]
+    form = f"arguments must be NAME=VALUE; the names are {', '.join(argument_names(version))}"
+    pairs = [split_word(word, form) for word in words]
     with error_prefix(version.name):
         read = _Words.of(version, pairs)
     if output is not None:
@@ -99,7 +100,7 @@ class _Words:
             raise ValueError(f"{name} must be a file if it has an element type; got {text!r}")
         # Split-1 has an attribute and an input named split; a file can only be the input.
         if name in kinds and (are_ints(text) or expected is None):
-            self.attributes[name] = ints(name, text, kinds[name] != "ints")
+            self.attributes[name] = _attribute(name, text, kinds[name])
         elif expected is None:
             known = ", ".join(argument_names(version))
             raise ValueError(f"there is no input or attribute {name!r}; there are {known}")
@@ -107,10 +108,18 @@ class _Words:
             # For SplitToSequence split=4 is a scalar, split=4, is not. A position is nothing else.
             scalar = takes_one_int(version, name) and (name == "position" or "," not in text)
             self.inputs[name] = ints(name, text, scalar)
+        elif expected.kind == "index" and not Path(text).exists():
+            raise ValueError(f"{name} must be {index_value(version, name)}; got {text!r}, and there is no such file")
         elif are_ints(text) and text and not several and not Path(text).exists():
             raise ValueError(f"{name} must be a file; got {text!r}")
         else:
             self.inputs[name] = partial(read_arrays if several else read_array, text, dtype or None)
+
+
+def _attribute(name: str, text: str, kind: str) -> int | list[int]:
+    if kind == "type" and not are_ints(text):
+        raise ValueError(f"{name} must be the number of an ONNX element type, such as 1 for float32; got {text!r}")
+    return ints(name, text, kind != "ints")
 
 
 def _evaluate(version: Version, inputs: dict[str, Any], attributes: dict[str, Any], outputs: int | None) -> Values:
@@ -145,7 +154,8 @@ def _count_outputs(
 
 def _check_output(path: str, several: bool) -> None:
     if not path.endswith(".npz") and (several or not path.endswith(".npy")):
-        raise ValueError(f"{path!r}: must be an .npz file" + ("" if several else " or an .npy file"))
+        allowed = "an .npz file, since there are several arrays" if several else "an .npz file or an .npy file"
+        raise ValueError(f"{path!r}: must be {allowed}")
 
 
 def _print(named: dict[str, Any], copies: Copies) -> None:

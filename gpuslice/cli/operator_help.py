@@ -2,6 +2,7 @@
 
 import inspect
 import textwrap
+from difflib import get_close_matches
 
 from gpuslice.versions import OPERATORS, VERSIONS, Attribute, Input, Version, find_version, newest
 
@@ -17,7 +18,12 @@ def named_version(name: str) -> Version:
     """Return the operator version of a name such as Slice-13; raise ValueError if there is none."""
     operator, _, since = name.rpartition("-")
     if not since.isdecimal():
-        raise ValueError(f"{name}: must be an operator with its version, such as Slice-13")
+        example = newest(name if name in OPERATORS else "Slice")
+        raise ValueError(f"{name}: must be an operator with its version, such as {example}")
+    close = [] if operator in OPERATORS else get_close_matches(operator.lower(), map(str.lower, OPERATORS), 1)
+    if close:
+        meant = next(known for known in OPERATORS if known.lower() == close[0])
+        raise ValueError(f"{name}: not a supported operator; did you mean {meant}, such as {newest(meant)}?")
     version = find_version(operator, int(since))
     if version.since != int(since):
         raise ValueError(f"{name}: {operator} has no such version; it has {_listed_versions(operator)}")
@@ -49,7 +55,7 @@ def operator_help(name: str) -> str:
     versions = f"Versions of {version.operator}: {_listed_versions(version.operator)}."
     return "\n".join(
         [
-            f"usage: gpuslice op {version.name} NAME=VALUE ... [-o FILE]",
+            f"usage: gpuslice op {version.name} NAME=VALUE ... [-o FILE]{' [--outputs N]' * version.many_outputs}",
             *inputs,
             *attributes,
             *types,
@@ -70,9 +76,14 @@ def _value(version: Version, entry: Input) -> str:
         return "FILE.npy,FILE.npy,... or FILE.npz"
     if entry.kind == "tensor":
         return "FILE.npy"
-    if not takes_one_int(version, entry.name):
+    return index_value(version, entry.name)
+
+
+def index_value(version: Version, name: str) -> str:
+    """Return what an index input may be."""
+    if not takes_one_int(version, name):
         return "INT,INT,... or FILE.npy"
-    return "INT or FILE.npy" if entry.name == "position" else "INT or INT,INT,... or FILE.npy"
+    return "INT or FILE.npy" if name == "position" else "INT or INT,INT,... or FILE.npy"
 
 
 def _input_text(entry: Input) -> str:

@@ -60,15 +60,29 @@ def parse(arguments: abc.Sequence[str] | None) -> argparse.Namespace:
     if extra:
         # argparse does not accept positional arguments after an option. Ours all hold an equals sign.
         if given.command != "op" or any(word.startswith("-") for word in extra):
-            raise UsageError(f"unknown arguments: {' '.join(extra)}")
+            raise UsageError(f"unknown arguments: {' '.join(extra)} (see gpuslice {given.command} --help)")
         given.arguments += extra
     return given
 
 
+_EXAMPLES = """\
+examples:
+  gpuslice op Slice-13 data=x.npy starts=-1 ends=-99 steps=-1 -o y.npy
+  gpuslice op Split-18 --help
+  gpuslice run model.onnx -i x=x.npy -o results.npz
+
+"gpuslice COMMAND --help" says what a command takes."""
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="gpuslice", description="Run ONNX's Slice, Split and sequence operators on files of arrays.")
+    parser = _Parser(
+        prog="gpuslice",
+        description="Run ONNX's Slice, Split and sequence operators on files of arrays.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser, title="commands")
     _add_run(commands.add_parser("run", help="run a model made of these operators"))
     _add_operator(
         commands.add_parser(
@@ -91,17 +105,23 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=FILE",
-        help="an .npy file; for a sequence an .npz file or .npy files separated by commas",
+        help="an input of the model: an .npy file, for a sequence an .npz file or .npy files separated by commas; "
+        "once for each input",
     )
     parser.add_argument("-o", "--output", required=True, metavar="FILE.npz", help="the file for all outputs, by name")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        default="auto",
+        help="where it runs; auto: on a GPU if there is one",
+    )
     parser.add_argument("--part", type=int, metavar="N", help="run only the N-th, from 1, of the parts that can run")
     parser.set_defaults(run=_run_model)
 
 
 def _add_operator(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-h", "--help", action=_OperatorHelp, nargs=0, help="show this text, or what an operator takes")
-    parser.add_argument("operator", metavar="OPERATOR-VERSION")
+    parser.add_argument("operator", metavar="OPERATOR-VERSION", help="such as Slice-13")
     parser.add_argument(
         "arguments",
         nargs="*",

@@ -36,7 +36,7 @@ def run_model(model: str, words: abc.Sequence[str], output: str, device: str, pa
         Which of the sub-models that can run, from 1; None for the model.
     """
     if not output.endswith(".npz"):
-        raise ValueError(f"{output!r}: must be an .npz file")
+        raise ValueError(f"{output!r}: must be an .npz file, which holds all outputs by name")
     check_target(output)
     name = ("CUDA" if devices.is_available("CUDA") else "CPU") if device == "auto" else device.upper()
     devices.check(name)
@@ -95,8 +95,9 @@ def _split_type(name: str, declared: abc.Container[str]) -> tuple[str, str]:
 
 def _read_inputs(graph: Graph, words: abc.Sequence[str], device: str) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
+    form = f"-i must be NAME=FILE; the inputs of the model are {listed(graph.inputs) or 'none'}"
     for word in words:
-        given, files = split_word(word, lambda name: _split_type(name, graph.declared)[0] in graph.declared)
+        given, files = split_word(word, form, lambda name: _split_type(name, graph.declared)[0] in graph.declared)
         name, dtype = _split_type(given, graph.declared)
         if name in inputs:
             raise ValueError(f"input {name!r} must be given once; got it twice")
