@@ -98,6 +98,9 @@ NUMPY = _library(np)
 by_namespace: Callable[[ModuleType], Library] = cache(_library)
 
 
+# Of classes whose arrays are all of one library, and have nothing that must be refused.
+_BY_CLASS: dict[type, Library] = {}
+
 # Libraries whose classes of arrays do not have the standard's method, at least in versions that are in use.
 _IS_ARRAY_OF = (
     array_api_compat.is_torch_array,
@@ -162,6 +165,8 @@ def library_of(array: Array, argument: str) -> Library:
 
         torch_tensors.check(array, argument)
         return torch_tensors.LIBRARY
+    if kind in _BY_CLASS:
+        return _BY_CLASS[kind]
     if not is_array(array):
         raise TypeError(f"{argument} must be an array; got {describe_no_array(array)}")
     if issubclass(kind, np.ma.MaskedArray) or _has_masked_chunks(array):
@@ -177,6 +182,8 @@ def library_of(array: Array, argument: str) -> Library:
         raise TypeError(
             f"{argument} must be an array; got {describe(array)}, which only says that it is {library.name}'s"
         )
+    if array_api_compat.is_jax_array(array):
+        _BY_CLASS[kind] = library
     return library
 
 

@@ -6,9 +6,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import compiled
+from helpers import compiled, model, node
 
 import gpuslice as gs
+from gpuslice.onnx import Graph
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 jnp = jax.numpy
@@ -85,6 +86,28 @@ def test_transformations(name, large):
     assert jax.eval_shape(function, x).shape == wanted.shape
     assert (np.asarray(jax.jvp(function, (x,), (x,))[1]) == wanted).all()
     assert (np.asarray(jax.jacrev(function)(x)).sum() == wanted.size).all()
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_a_stack_copies_its_parts_once(axis, large, monkeypatch):
+    """Without a copy of each that has the new axis: JAX has no views."""
+    parts = [array(), array() + 1, -array()]
+    expected = np.stack([np.asarray(part) for part in parts], axis)
+    with monkeypatch.context() as patched:
+        patched.setattr(jnp, "expand_dims", None)
+        stacked = gs.concat_from_sequence(parts, axis=axis, new_axis=1)
+    assert np.asarray(stacked).tobytes() == expected.tobytes()
+    assert stacked.shape == expected.shape
+    # In a graph a slice of it is views of its parts.
+    nodes = [
+        node("SequenceConstruct", ["a", "b", "c"], ["s"]),
+        node("ConcatFromSequence", ["s"], ["z"], axis=axis, new_axis=1),
+        node("Slice", ["z", "start", "end", "axis", "step"]),
+    ]
+    bounds = {"start": [-1], "end": [LOW], "axis": [axis], "step": [-2]}
+    graph = Graph(model(nodes, ["a", "b", "c"], ["y"], bounds))
+    taken = graph.run(dict(zip("abc", parts, strict=True)))["y"]
+    assert np.asarray(taken).tobytes() == np.flip(expected, axis).take([0, 2], axis).tobytes()
 
 
 def test_bounds_may_be_static():

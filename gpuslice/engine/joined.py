@@ -38,6 +38,8 @@ class Joined:
     ----------
     arrays : sequence of array or None
         The parts, if all are whole NumPy arrays.
+    stacked : sequence of View or Joined, or None
+        The parts as they are without the joined axis, if they do not have it yet.
     copied : View or None
         A dense copy, if one was made for a reader that needs it.
     depth, views : int
@@ -49,28 +51,45 @@ class Joined:
     library: Library
     shape: tuple[int, ...]
     arrays: abc.Sequence[Array] | None
+    stacked: abc.Sequence[Lazy] | None
     copied: View | None
     depth: int
     views: int
 
     def __init__(self, parts: abc.Sequence[Lazy], axis: int, dtype: DType | None = None) -> None:
         self.parts = parts
-        self.arrays = None
+        self.arrays = self.stacked = None
         self._describe(parts, parts[0].library, axis, dtype)
 
     @classmethod
     def of_numpy(cls, arrays: abc.Sequence[Array], axis: int) -> Joined:
         """Return NumPy arrays side by side. Views of them are made only if they are wanted."""
         joined = cls.__new__(cls)
-        joined.arrays = arrays
+        joined.arrays, joined.stacked = arrays, None
         joined._describe(arrays, NUMPY, axis, None)
+        return joined
+
+    @classmethod
+    def of_stack(cls, values: abc.Sequence[Lazy], axis: int, dtype: DType | None = None) -> Joined:
+        """Return values of one shape side by side along a new axis.
+
+        With a library that has no views the axis costs a copy, so they get it only if that is wanted.
+        """
+        if values[0].library.views:
+            return cls([value.with_axis(axis) for value in values], axis, dtype)
+        joined = cls.__new__(cls)
+        joined.arrays, joined.stacked = None, values
+        joined._describe(values, values[0].library, axis, dtype)
         return joined
 
     def _describe(self, parts: abc.Sequence[Any], library: Library, axis: int, dtype: DType | None) -> None:
         shape = parts[0].shape
         self.axis = axis
         self.library = library
-        self.shape = (*shape[:axis], sum([part.shape[axis] for part in parts]), *shape[axis + 1 :])
+        if self.stacked is None:
+            self.shape = (*shape[:axis], sum([part.shape[axis] for part in parts]), *shape[axis + 1 :])
+        else:
+            self.shape = (*shape[:axis], len(parts), *shape[axis:])
         self.dtype = reduce(common_dtype, {part.dtype: None for part in parts}) if dtype is None else dtype
         self.copied = None
         self.depth, self.views = 1, len(parts)
@@ -83,27 +102,34 @@ class Joined:
     @cached_property
     def parts(self) -> abc.Sequence[Lazy]:
         """What lies side by side."""
+        if self.stacked is not None:
+            return [value.with_axis(self.axis) for value in self.stacked]
         return [View.of(array) for array in self.arrays or ()]
+
+    @property
+    def _given(self) -> abc.Sequence[Lazy]:
+        """The parts, or what they are made of."""
+        return self.parts if self.stacked is None else self.stacked
 
     @property
     def count(self) -> int:
         """The number of parts."""
-        return len(self.parts if self.arrays is None else self.arrays)
+        return len(self._given if self.arrays is None else self.arrays)
 
     @property
     def array(self) -> Array:
         """The array of the first part, for its device."""
-        return self.parts[0].array if self.arrays is None else self.arrays[0]
+        return self._given[0].array if self.arrays is None else self.arrays[0]
 
     @property
     def sources(self) -> abc.Sequence[Array]:
         """The arrays that it reads."""
-        return [array for part in self.parts for array in part.sources] if self.arrays is None else self.arrays
+        return [array for part in self._given for array in part.sources] if self.arrays is None else self.arrays
 
     @property
     def converts(self) -> bool:
         """Whether a part has another dtype. Its items are converted, which can fail: not all bytes are text."""
-        parts = self.parts if self.arrays is None else self.arrays
+        parts = self._given if self.arrays is None else self.arrays
         return any(part.dtype != self.dtype or (isinstance(part, Joined) and part.converts) for part in parts)
 
     @property

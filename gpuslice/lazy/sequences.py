@@ -99,9 +99,8 @@ def concat_from_sequence(
         return [Joined.of_numpy(_with_axis(items, axis) if stack else items, axis)]
     # A loop that appends to a value makes each result a part of the next.
     views = [as_view(item) if isinstance(item, Joined) and item.is_deep else as_lazy(item) for item in items]
-    for i, view in enumerate(views[1:], 1):
-        _check_alike(views[0], view, joined, argument, i)
-    return [Joined([view.with_axis(axis) for view in views] if stack else views, axis)]
+    _check_alike(views, joined, argument)
+    return [Joined.of_stack(views, axis) if stack else Joined(views, axis)]
 
 
 def _with_axis(arrays: abc.Sequence[Array], axis: int) -> list[Array]:
@@ -115,17 +114,21 @@ def _outer(shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
     return shape if axis is None else (len(shape), *shape[:axis], *shape[axis + 1 :])
 
 
-def _check_alike(first: Lazy, other: Lazy, axis: int | None, argument: str, number: int) -> None:
-    """Raise an error if an item of a sequence, of which ``number`` is the position, cannot be joined to the first."""
-    error: type[Exception] = ValueError
-    given: tuple[object, object]
-    if other.library is not first.library:
-        error, alike, given = TypeError, "arrays of one library", (first.library.name, other.library.name)
-    elif other.device != first.device:
-        alike, given = "arrays of one device", (first.device, other.device)
-    elif _outer(other.shape, axis) != _outer(first.shape, axis):
-        where = "" if axis is None else f" except along axis {axis}"
-        alike, given = f"tensors of one shape{where}", (first.shape, other.shape)
-    else:
-        return
-    raise error(f"{argument} must hold {alike}; got {given[0]} in {argument}[0] and {given[1]} in {argument}[{number}]")
+def _check_alike(views: abc.Sequence[Lazy], axis: int | None, argument: str) -> None:
+    """Raise an error if an item of a sequence cannot be joined to the first; None means along a new axis."""
+    first, device, outer = views[0], views[0].device, _outer(views[0].shape, axis)
+    for number, view in enumerate(views[1:], 1):
+        error: type[Exception] = ValueError
+        given: tuple[object, object]
+        if view.library is not first.library:
+            error, alike, given = TypeError, "arrays of one library", (first.library.name, view.library.name)
+        elif view.device != device:
+            alike, given = "arrays of one device", (device, view.device)
+        elif _outer(view.shape, axis) != outer:
+            where = "" if axis is None else f" except along axis {axis}"
+            alike, given = f"tensors of one shape{where}", (first.shape, view.shape)
+        else:
+            continue
+        raise error(
+            f"{argument} must hold {alike}; got {given[0]} in {argument}[0] and {given[1]} in {argument}[{number}]"
+        )
