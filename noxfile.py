@@ -178,7 +178,8 @@ def coverage(session):
 @nox.session
 def cuda_on_cpu(session):
     """Run the gpu tests on CuPy without a GPU, with shuffled threads and then with guard pages; tests/cuda_on_cpu/."""
-    session.install("-e", ".[test]", env={"GPUSLICE_KERNELS": "off"})  # the kernels for the host are not wanted
+    # The kernels for the host are not wanted.
+    session.install("-e", ".[test]", "dask>=2026.1", env={"GPUSLICE_KERNELS": "off"})
     gpu = ["python", "-m", *build_cuda_on_cpu(session), *(session.posargs or ["tests"])]
     session.run(*gpu, env={"CUDA_ON_CPU_SHUFFLE": "1"})
     session.run(*gpu, "--ignore=tests/cuda_on_cpu", env={"CUDA_ON_CPU_GUARD": "1"})

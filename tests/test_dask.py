@@ -60,15 +60,21 @@ def test_chunks_of_other_libraries_keep_their_library():
 
 
 @pytest.mark.gpu
-def test_cupy_chunks_are_dense():
+@pytest.mark.parametrize("name", CALLS)
+def test_cupy_chunks_are_dense_and_new(name):
     import cupy
 
-    x = da.from_array(cupy.asarray(X), chunks=(4, 3), asarray=False)
-    mirrored = gs.slice(x, [-1], [LOW], axes=[1], steps=[-1])
-    for block in da.compute(*mirrored.to_delayed().ravel(), scheduler="synchronous"):
-        assert isinstance(block, cupy.ndarray)
-        assert block.flags.c_contiguous
-    assert (mirrored.compute().get() == X[:, ::-1]).all()
+    on_device = cupy.asarray(X)
+    results = CALLS[name](da.from_array(on_device, chunks=(4, 3), asarray=False))
+    for result, expected in zip(results, CALLS[name](X), strict=True):
+        with gs.trace() as t:
+            chunks = da.compute(*result.to_delayed().ravel(), scheduler="synchronous")
+        assert {launch.executor for launch in t.launches} == {"cuda"}
+        for chunk in chunks:
+            assert isinstance(chunk, cupy.ndarray)
+            assert chunk.flags.c_contiguous
+            assert not cupy.may_share_memory(chunk, on_device)
+        assert (result.compute(scheduler="synchronous").get() == expected).all()
 
 
 UNKNOWN = {
