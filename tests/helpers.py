@@ -42,6 +42,25 @@ def assert_same(actual, expected, like=None):
         assert given.tobytes() == expected.tobytes()
 
 
+# Functions of an array of two axes, of any library, that take some of its items and return them as one array; and what
+# NumPy returns.
+MOVES = {
+    "slice": (lambda x: gs.slice(x, [-1, 1], [-99, 99], [1, 0], [-2, 1]), lambda x: x[1:, ::-2]),
+    "everything": (lambda x: gs.slice(x, [0], [99]), lambda x: x),
+    "split": (lambda x: gs.split(x, [1, x.shape[1] - 1], axis=1)[1], lambda x: x[:, 1:]),
+    "contiguous": (lambda x: gs.contiguous(x.T), lambda x: x.T),
+    "sequence_at": (lambda x: gs.sequence_at(gs.split_to_sequence(x, 2, axis=1), 0), lambda x: x[:, :2]),
+    "join": (
+        lambda x: gs.concat_from_sequence(gs.sequence_erase(gs.split_to_sequence(x), 0), axis=0),
+        lambda x: x[1:],
+    ),
+    "stack": (
+        lambda x: gs.concat_from_sequence(gs.split_to_sequence(x, axis=1, keepdims=0), axis=0, new_axis=1),
+        lambda x: x.T,
+    ),
+}
+
+
 def _reversed(array):
     backward = (slice(None, None, -1),) * array.ndim + (...,)
     return array[backward].copy()[backward]

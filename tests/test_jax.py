@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import compiled, model, node
+from helpers import MOVES, compiled, model, node
 
 import gpuslice as gs
 from gpuslice.onnx import Graph
@@ -31,18 +31,6 @@ WHOLE = {
     "concat_from_sequence": lambda x: gs.concat_from_sequence([x], axis=0),
     "contiguous": lambda x: gs.contiguous([x])[0],
     "a new axis": lambda x: gs.concat_from_sequence([x], axis=0, new_axis=1)[0],
-}
-# Functions of an array with floating results, and what NumPy returns.
-FUNCTIONS = {
-    "slice": (lambda x: gs.slice(x, *BACKWARD), lambda x: x[INDEX]),
-    "everything": (lambda x: gs.slice(x, [0], [99]), lambda x: x),
-    "split": (lambda x: gs.split(x, [1, 3], axis=1)[1], lambda x: x[:, 1:]),
-    "contiguous": (lambda x: gs.contiguous(x.T), lambda x: x.T),
-    "sequences": (
-        lambda x: gs.concat_from_sequence(gs.split_to_sequence(x, axis=1, keepdims=0), axis=0, new_axis=1),
-        lambda x: x.T,
-    ),
-    "sequence_at": (lambda x: gs.sequence_at(gs.split_to_sequence(x, 2, axis=1), -1), lambda x: x[:, 2:]),
 }
 
 
@@ -73,9 +61,9 @@ def test_a_result_outlives_its_input(name, large):
     jax.jit(lambda z: z + 1, donate_argnums=0)(result)  # the result's memory may be NumPy's
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", MOVES)
 def test_transformations(name, large):
-    function, expected = FUNCTIONS[name]
+    function, expected = MOVES[name]
     x = array()
     wanted = expected(np.asarray(x))
     assert (np.asarray(function(x)) == wanted).all()

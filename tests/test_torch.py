@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import model, node, tensor_info
+from helpers import MOVES, model, node, tensor_info
 
 import gpuslice as gs
 from gpuslice.onnx import Graph, run_node
@@ -221,14 +221,11 @@ def test_negative_bit():
 
 
 FUNCTIONS = {
-    "slice": backward,
+    **{name: move for name, (move, _) in MOVES.items()},
     "forward": lambda x: gs.slice(x, [1], [4], axes=[0]),
-    "split": lambda x: gs.split(x, num_outputs=2, axis=0),
+    "parts": lambda x: gs.split(x, num_outputs=2, axis=0),
     "one block": lambda x: gs.split(x, [1, 4], axis=0, one_block=True),
-    "contiguous": lambda x: gs.contiguous(x.T),
-    "join": lambda x: gs.concat_from_sequence(gs.split_to_sequence(x, [2, 3]), axis=1 - 1),
-    "stack": lambda x: gs.concat_from_sequence(gs.split_to_sequence(x, keepdims=0), axis=1, new_axis=1),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
