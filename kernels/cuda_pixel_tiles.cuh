@@ -1,13 +1,13 @@
 // How a CUDA block moves a tile of the pixel_tiles kernels: source rows into shared memory, then columns of pixels of
 // it to the target.
 //
-// One thread's job: a few vectors of source rows, a barrier, a few vectors of target rows. Source rows are loaded as
-// aligned vectors and shifted, wherever they begin. The vectors of a target row begin at its first aligned address.
+// One thread's job: a few vectors of source rows (cuda_staging.cuh), a barrier, a few vectors of target rows, which
+// begin at the row's first aligned address.
 // Limits: every thread of the block reaches the barrier, or none does.
 // Launch shape: 1-D blocks of kThreads threads, one per tile; shared memory is static.
 #pragma once
 
-#include "cuda_batch.cuh"
+#include "cuda_staging.cuh"
 #include "cuda_tiles.cuh"
 #include "permute.cuh"
 #include "pixel_geometry.cuh"
@@ -27,52 +27,6 @@ static_assert(kTileRowBytes >= kMostChannels * kVectorBytes && kCudaPixelRunByte
 GPUSLICE_INLINE unsigned pixel_place(unsigned pixel, unsigned row, unsigned byte) {
   const unsigned at = byte + row * pixel / kVectorBytes % 4 * (kTileRowBytes / 4);
   return row * kTileRowBytes + (at < kTileRowBytes ? at : at - kTileRowBytes);
-}
-
-// Load the rows of a tile into shared memory.
-template <int Width, class Index>
-GPUSLICE_INLINE void load_pixels(const PixelTile<Index>& tile, const Span<Index>& span, unsigned run, unsigned unit,
-                                 unsigned pixel, char* memory) {
-  using Stride = typename Signed<Index>::type;
-  constexpr unsigned kTogether = 4;  // vectors that a thread loads before it stores the first
-  const char* source = tile.source + static_cast<Stride>(tile.run_at) * tile.read_pitch + tile.unit_at * pixel;
-  const unsigned reads = tile.side.unit * pixel / kVectorBytes, count = run * reads, bytes = unit * pixel;
-  // Behind the last vector the first is loaded and stored again, so that no branch decides what is stored.
-  const auto number = [&](unsigned at, unsigned k) { return at + k * kThreads < count ? at + k * kThreads : at; };
-#pragma unroll 1
-  for (unsigned at = threadIdx.x; at < count; at += kTogether * kThreads) {
-    Vector128 loaded[kTogether][2] = {};
-    unsigned offset[kTogether];
-    unsigned single = 0;  // a bit for each vector that goes item by item
-#pragma unroll
-    for (unsigned k = 0; k < kTogether; ++k) {
-      const unsigned i = number(at, k), row = i / reads, byte = (i - row * reads) * kVectorBytes;
-      const char* first = source + static_cast<Stride>(row) * tile.read_pitch + byte;
-      offset[k] = offset_of(first);
-      if (byte >= bytes) continue;
-      if (!are_readable<1>(span, first)) {
-        single |= 1u << k;
-        continue;
-      }
-      loaded[k][0] = load128_aligned(first - offset[k]);
-      if (offset[k]) loaded[k][1] = load128_aligned(first - offset[k] + kVectorBytes);
-    }
-    // What was not loaded is stored too: nothing reads it, or items are stored after it.
-#pragma unroll
-    for (unsigned k = 0; k < kTogether; ++k) {
-      const unsigned i = number(at, k), row = i / reads, byte = (i - row * reads) * kVectorBytes;
-      *reinterpret_cast<Vector128*>(memory + pixel_place(pixel, row, byte)) =
-          spliced(loaded[k][0], loaded[k][1], offset[k]);
-    }
-#pragma unroll 1
-    for (unsigned k = 0; single; ++k, single >>= 1) {
-      if (!(single & 1)) continue;
-      const unsigned i = number(at, k), row = i / reads, byte = (i - row * reads) * kVectorBytes;
-      const char* first = source + static_cast<Stride>(row) * tile.read_pitch + byte;
-      for (unsigned j = 0; j < kVectorBytes && byte + j < bytes; j += Width)
-        copy_item<Width>(memory + pixel_place(pixel, row, byte) + j, first + j);
-    }
-  }
 }
 
 // A row of the target of a tile.
@@ -184,14 +138,19 @@ GPUSLICE_INLINE void write_triples(TargetRow<Width> row, Stride write_pitch, uns
 template <int Width, int Channels, class Index>
 GPUSLICE_INLINE void move_pixels(PixelTile<Index> tile, const Header<Index>& header, const Tile<Index>& part,
                                  char* memory) {
+  using Stride = typename Signed<Index>::type;
   const unsigned pixel = tile.channels * Width;
   const Index runs = tile.runs - tile.run_at, units = tile.units - tile.unit_at;
   const unsigned run = runs < tile.side.run ? static_cast<unsigned>(runs) : tile.side.run;
   const unsigned unit = units < tile.side.unit ? static_cast<unsigned>(units) : tile.side.unit;
-  load_pixels<Width>(tile, span_of(header, part, Width), run, unit, pixel, memory);
+  const Span<Index> span = span_of(header, part, Width);
+  const char* source = tile.source + static_cast<Stride>(tile.run_at) * tile.read_pitch + tile.unit_at * pixel;
+  stage_rows<Width, 4>(
+      run, unit * pixel, tile.side.unit * pixel / kVectorBytes,
+      [&](unsigned row) { return source + static_cast<Stride>(row) * tile.read_pitch; }, [&](unsigned) { return span; },
+      [&](unsigned row, unsigned byte) { return memory + pixel_place(pixel, row, byte); });
   barrier();
-  char* target =
-      tile.target + tile.run_at * pixel + static_cast<typename Signed<Index>::type>(tile.unit_at) * tile.write_pitch;
+  char* target = tile.target + tile.run_at * pixel + static_cast<Stride>(tile.unit_at) * tile.write_pitch;
   const TargetRow<Width> row{memory, target, pixel, run * pixel, 0, tile.reversed};
   if constexpr (Channels == 3) {
     if (tile.write_pitch % kVectorBytes == 0) {

@@ -19,8 +19,8 @@ MUTANTS = {
     "every load of pixels counts as inside its view": (
         "cuda_batch.cuh", ["pixel_tiles"], lambda text: set_body(text, "are_readable", "return true;")
     ),
-    "pixels that are not aligned are shifted too far": (
-        "cuda_pixel_tiles.cuh", ["pixel_tiles"], lambda text: wrap_last_argument(text, "load_pixels", "spliced", "({}) / 2 * 2")
+    "rows that are not aligned are shifted too little": (
+        "cuda_staging.cuh", ["pixel_tiles", "unstacked"], lambda text: wrap_last_argument(text, "stage_rows", "spliced", "({}) / 2 * 2")
     ),
     "a vector of a column of pixels begins elsewhere": (
         "cuda_pixel_tiles.cuh", ["pixel_tiles"], lambda text: wrap_last_argument(text, "write_columns", "spliced", "({}) & 4")
