@@ -287,7 +287,7 @@ ON_TWO = {
 }
 
 
-UINT8 = 2  # of onnx.TensorProto
+UINT8, INT64 = 2, 7  # of onnx.TensorProto
 
 
 def graph_of_two():
@@ -565,6 +565,25 @@ def test_warm_up_of_a_graph_on_two_devices(cp, kernels, on_two):
     assert launched == []
     assert [result.device.id for result in graph.run({"a": zero, "b": one}).values()] == [0, 1]
     assert kernels.compiled.cache_info().misses == 2
+
+
+def test_warm_up_of_a_graph_reads_bounds_that_are_joined_on_the_device(cp, kernels):
+    pytest.importorskip("onnx")
+    from gpuslice.onnx import Graph
+
+    nodes = [
+        node("SequenceConstruct", ["rows", "columns"], ["both"]),
+        node("ConcatFromSequence", ["both"], ["starts"], axis=0),
+        node("Slice", ["x", "starts", "ends"], ["cut"]),
+    ]
+    bounds = {"rows": [3], "columns": [5], "ends": [60, 90]}
+    inputs = [tensor_info("x", elem_type=UINT8), *(tensor_info(name, elem_type=INT64) for name in bounds)]
+    graph = Graph(model(nodes, inputs, [tensor_info("cut", elem_type=UINT8)]))
+    x = items(64, 100)
+    given = {"x": cp.asarray(x)} | {name: cp.asarray(values) for name, values in bounds.items()}
+    assert gs.warm_up(graph.run, given) == ["rows<1, 1>"]
+    assert_same(graph.run(given)["cut"], x[3:60, 5:90].copy(), like=given["x"])
+    assert kernels.compiled.cache_info().misses == 1
 
 
 def test_warm_up_of_a_width_compiles_all_its_kernels(cp, kernels, monkeypatch):

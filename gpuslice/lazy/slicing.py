@@ -28,8 +28,11 @@ def as_view(tensor: Item, argument: str = "data") -> View:
 
 
 def as_array(tensor: Item) -> Array:
-    """Return a tensor as an array, without a copy if possible."""
-    return indexed(as_view(tensor)) if isinstance(tensor, (View, Joined)) else tensor
+    """Return a tensor whose items are read now, such as bounds, as an array, without a copy if possible.
+
+    Not by `dense`: `gpuslice.warm_up` calls operators with kernels that copy nothing.
+    """
+    return indexed(tensor) if isinstance(tensor, (View, Joined)) else tensor
 
 
 def slice_1(data: Item, /, *, starts: Ints, ends: Ints, axes: Ints | None = None) -> list[Lazy]:
