@@ -1,16 +1,19 @@
 """Compile every instantiation of the CUDA kernels by NVRTC and check the machine code. No GPU is needed.
 
 python tests/compile_check/check.py [--quick] [--arch sm_90 ...] [--kind rows ...] [--variant 3 ...] [--output FILE]
+                                    [--results FILE]
 
 The exit code is 1 if an instantiation does not compile, uses the stack, spills registers, needs too many of them, lacks
 the 128-bit accesses that its kernel promises, or has too few bytes in flight.
 """
 
 import argparse
+import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -32,22 +35,41 @@ def main() -> int:
     parser.add_argument("--kind", nargs="+", metavar="rows", help="only these kernels")
     parser.add_argument("--variant", nargs="+", type=int, metavar="3", help="only these variants")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the table to a file")
+    parser.add_argument(
+        "--results", type=Path, metavar="FILE", help="add each result to a file; what it has of these sources is done"
+    )
     given = parser.parse_args()
     chosen = [
         key
         for key in keys(quick=given.quick)
         if (not given.kind or key[0] in given.kind) and (not given.variant or key[2] in given.variant)
     ]
-    jobs, results, began = jobs_for(given.arch, given.quick), [], time.monotonic()
-    for some in compiled(jobs, chosen, os.cpu_count() or 1):
-        results += some
-        progress = f"{len(results)} of {len(jobs) * len(chosen)}, CUDA {some[-1].cuda}, {some[-1].arch}"
+    wanted = [(*job, key) for job in jobs_for(given.arch, given.quick) for key in chosen]
+    done, began = {one.name: one for one in read_results(given.results)}, time.monotonic()
+    for some in compiled([name for name in wanted if name not in done], os.cpu_count() or 1):
+        done |= {one.name: one for one in some}
+        add_results(given.results, some)
+        progress = f"{len(done.keys() & wanted)} of {len(wanted)}, CUDA {some[-1].cuda}, {some[-1].arch}"
         print(f"{progress}, {time.monotonic() - began:.0f} s", file=sys.stderr)
+    results = [done[name] for name in wanted]
     text = table(results)
     print(text)
     if given.output:
         given.output.write_text(f"{text}\n")
     return report(results)
+
+
+def read_results(file: Path | None) -> list[Compiled]:
+    """Return the results in a file that are of these sources."""
+    rows = map(json.loads, file.read_text().splitlines()) if file is not None and file.exists() else ()
+    return [Compiled(**row) for row in rows if row.pop("sources") == digest()]
+
+
+def add_results(file: Path | None, results: Sequence[Compiled]) -> None:
+    """Add results to a file, so that a run that was stopped can go on, and several runs make one table."""
+    if file is not None:
+        with file.open("a") as lines:
+            lines.writelines(json.dumps({"sources": digest(), **asdict(one)}) + "\n" for one in results)
 
 
 def jobs_for(architectures: list[str] | None, quick: bool) -> list[tuple[str, str]]:

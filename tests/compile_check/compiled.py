@@ -70,6 +70,11 @@ class Compiled:
     misaligned: int | None = None
     error: str | None = None
 
+    @property
+    def name(self) -> tuple[str, str, Key]:
+        """What was compiled, by which CUDA and for which architecture."""
+        return self.cuda, self.arch, (self.kind, self.width, self.variant, self.index_bits, self.capacity)
+
     def broken(self) -> str | None:
         """Return what is not as it should be."""
         if self.error is not None:
@@ -112,9 +117,12 @@ def keys(*, quick: bool = False) -> list[Key]:
     return list({(key[0], key[1], key[3]): key for key in found}.values()) if quick else found
 
 
-def compiled(jobs: Sequence[tuple[str, str]], keys: Sequence[Key], processes: int) -> Iterator[list[Compiled]]:
-    """Compile all keys by every job, a major version of CUDA and an architecture; yield the results in chunks."""
-    tasks = [(cuda, arch, keys[i : i + CHUNK]) for cuda, arch in jobs for i in range(0, len(keys), CHUNK)]
+def compiled(wanted: Sequence[tuple[str, str, Key]], processes: int) -> Iterator[list[Compiled]]:
+    """Compile keys, each by a version of CUDA for an architecture; yield the results in chunks."""
+    jobs: dict[tuple[str, str], list[Key]] = {}
+    for cuda, arch, key in wanted:
+        jobs.setdefault((cuda, arch), []).append(key)
+    tasks = [(*job, keys[i : i + CHUNK]) for job, keys in jobs.items() for i in range(0, len(keys), CHUNK)]
     with ProcessPoolExecutor(processes) as pool:
         yield from pool.map(_chunk, tasks)
 

@@ -217,3 +217,34 @@ def test_the_table(monkeypatch):
 )
 def test_what_compiles_for_which_architecture(architectures, quick, jobs):
     assert check.jobs_for(architectures, quick) == jobs
+
+
+def test_a_run_goes_on_from_the_results_of_others(tmp_path, monkeypatch, capsys):
+    """Results of other sources are compiled again; the table has all of them."""
+    monkeypatch.setattr(check, "version", lambda name: "13.2")
+    asked = []
+
+    def compiled(wanted, processes):
+        asked.append(wanted)
+        if wanted:
+            yield [Compiled(cuda, arch, *key, **FINE) for cuda, arch, key in wanted]
+
+    monkeypatch.setattr(check, "compiled", compiled)
+    file, output = tmp_path / "results.jsonl", tmp_path / "table.md"
+    words = ["check.py", "--kind", "rows", "--variant", "-1", "--results", str(file), "--output", str(output), "--arch"]
+    rows = [key for key in keys() if key[0] == "rows" and key[2] == -1]
+    for sources, archs, new in [
+        ("one", ["sm_75"], ["sm_75"]),
+        ("one", ["sm_75", "sm_80"], ["sm_80"]),
+        ("one", ["sm_80", "sm_75"], []),
+        ("two", ["sm_75"], ["sm_75"]),
+    ]:
+        monkeypatch.setattr(check, "digest", lambda sources=sources: sources)
+        monkeypatch.setattr(check.sys, "argv", [*words, *archs])
+        assert check.main() == 0
+        assert asked.pop() == [("13.2", arch, key) for arch in new for key in rows]
+        lines = output.read_text().splitlines()
+        assert [line for line in lines if line.startswith("| 13.2 |")] == [
+            f"| 13.2 | {arch} | {len(rows)} | 0 | 40 |" for arch in archs
+        ]
+    assert capsys.readouterr().err.count(f"{len(rows)} instantiations, 0 broken") == 2
