@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -439,6 +440,30 @@ def test_a_second_process_compiles_nothing(request, cp, tmp_path):
     )
     assert sorted(first) == ["", "gpuslice::rows<unsigned, 8, 1, 1>", "gpuslice::tiles<unsigned, 1, 1, 0>"]
     assert second == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("version", "old"),
+    [
+        ("13.6.0", True),
+        ("14.0.1", True),
+        ("14.1.0rc1", True),
+        ("14.2.0", False),
+        ("14.10.0", False),
+        ("15.0.0b1", False),
+    ],
+)
+def test_a_cupy_that_forgets_kernels_is_named_once(cp, kernels, monkeypatch, version, old):
+    monkeypatch.setattr(kernels.cupy, "__version__", version)
+    kernels._warn_of_old_cupy.cache_clear()
+    x = cp.asarray(items(8, 100))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        backward(x)
+        gs.contiguous(x.T)
+    kernels._warn_of_old_cupy.cache_clear()
+    wanted = f"gpuslice needs CuPy 14.2 or newer; got CuPy {version}, which does not keep compiled kernels: "
+    assert [str(one.message)[: len(wanted)] for one in caught] == [wanted] * old
 
 
 def driver_error(code):

@@ -4,6 +4,7 @@ CuPy keeps compiled code on disk, from 14.2 on also that of instantiations, so t
 """
 
 import os
+import warnings
 from collections import abc
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from gpuslice.engine.plan import CUDA_32, CUDA_64, Kernel, Layout, all_instantia
 
 # Parameters of 32,764 bytes need CUDA 12.1, in the driver and in NVRTC; before, a launch took 4,096.
 _LARGE_PARAMETERS = 12010
+_LEAST_CUPY = (14, 2)  # older versions do not look for instantiations on disk, or do not find them
 
 
 class Wanted(NamedTuple):
@@ -58,6 +60,7 @@ def compiled(kind: str, width: int, variant: int, bits: int, capacity: int, devi
     if _is_capturing():
         # To try would make the capture invalid.
         raise RuntimeError(_not_in_a_capture(described))
+    _warn_of_old_cupy()
     folder = kernel_sources.folder()
     # CuPy's cache key has the text of the source alone; the digest makes it see a change in an included file.
     options = ("-std=c++17", f"-I{folder}", f"-DGPUSLICE_DIGEST=0x{kernel_sources.digest()}")
@@ -113,6 +116,20 @@ def capability(device: int) -> int:
 def _compile_on_its_device(wanted: Wanted) -> None:
     with cupy.cuda.Device(wanted.device):
         compiled(*wanted)
+
+
+@cache
+def _warn_of_old_cupy() -> None:
+    """Warn, once in a process, if CuPy forgets compiled kernels."""
+    major, minor, *_ = cupy.__version__.split(".")
+    if (int(major), int(minor)) < _LEAST_CUPY:
+        warnings.warn(
+            f"gpuslice needs CuPy {'.'.join(map(str, _LEAST_CUPY))} or newer; got CuPy {cupy.__version__}, which does "
+            "not keep compiled kernels: each process compiles them again. pip install 'gpuslice[cuda13]', or "
+            "'gpuslice[cuda12]' for CUDA 12",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def _is_capturing() -> bool:
