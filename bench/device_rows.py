@@ -8,9 +8,10 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from math import isqrt
 from typing import Any
 
 from bench.case import Case
@@ -23,7 +24,6 @@ NAMES = (
     "reversed 1-D",
     "reversed rows of 64 B",
     "reversed rows of 1 KB",
-    "reversed rows of 64 KB",
     "step 2",
     "step -3",
     "crop, odd offsets",
@@ -32,10 +32,13 @@ NAMES = (
     "split 5 uneven, inside",
     "split 64 inside, 16 items each",
     "split 1,000",
+    "64 columns apart",
+    "64 columns together",
     "apart, 3 channels",
     "together, 3 channels",
-    "channels reversed, 3 channels",
     "mirror, 3 channels",
+    "rotate 90, 3 channels",
+    "thumbnail by steps, 3 channels",
 )
 WIDTHS = (1, 4)
 # Kernels that performance counters are wanted of.
@@ -54,9 +57,28 @@ _BROKEN = 3  # exit code: after an illegal access a process can do nothing on th
 
 
 def cells(size: int) -> list[tuple[Case, int]]:
-    """Return the cases with their widths, whose sources have so many bytes."""
+    """Return the cases with their widths, whose sources have so many bytes, images too."""
     by_name = {case.name: case for case in CASES}
-    return [(replace(by_name[name], size=size), width) for name, width in product(NAMES, WIDTHS)]
+    columns = replace(
+        by_name["split 64 inside, 16 items each"],
+        name="64 columns apart",
+        shape=lambda items, _: (items // 64, 64),
+        split=lambda count: [1] * count,
+        keeps_axis=False,
+    )
+    by_name |= {case.name: case for case in (columns, replace(columns, name="64 columns together", joins=True))}
+    found = [(replace(by_name[name], size=size), width) for name, width in product(NAMES, WIDTHS)]
+    return [(replace(case, shape=_image(case.channels)) if case.channels else case, width) for case, width in found]
+
+
+def _image(channels: int) -> Callable[[int, int], tuple[int, ...]]:
+    """Return what gives the shape of a square image, of an even number of rows and columns."""
+
+    def shape(items: int, _: int) -> tuple[int, ...]:
+        side = isqrt(items // channels) // 2 * 2
+        return (side, side, channels)
+
+    return shape
 
 
 def rows(case: Case, width: int, clock: CudaClock, least: float) -> Iterator[dict[str, Any]]:

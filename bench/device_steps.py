@@ -1,5 +1,6 @@
 """Commands with a limit of time, whose output is on disk as soon as it is printed; a Python that sees some wheels."""
 
+import contextlib
 import os
 import signal
 import site
@@ -70,8 +71,7 @@ def run(commands: Sequence[Command], file: Path, seconds: float, folder: Path) -
     try:
         codes = [_wait(process, began + seconds) for process in processes]
     finally:
-        for process in processes:
-            _kill(process)
+        _end(processes)
     return Outcome(next(filter(None, codes), 0), time.monotonic() - began, last_line(file))
 
 
@@ -108,23 +108,28 @@ def _wait(process: "subprocess.Popen[bytes]", until: float) -> int:
         return TIMED_OUT
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """End what is left of a process group, first politely."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-        except ProcessLookupError:
-            break
-        until = time.monotonic() + _GRACE
-        while number == signal.SIGTERM and time.monotonic() < until and _lives(process.pid):
-            process.poll()
-            time.sleep(0.05)
-    process.wait()
+def _end(processes: "Sequence[subprocess.Popen[bytes]]") -> None:
+    """End what is left of the process groups, first politely, and all of them in the same time."""
+    for process in processes:
+        _signal(process, signal.SIGTERM)
+    until = time.monotonic() + _GRACE
+    while time.monotonic() < until and any(_lives(process) for process in processes):
+        time.sleep(0.05)
+    for process in processes:
+        _signal(process, signal.SIGKILL)
+        process.wait()
 
 
-def _lives(group: int) -> bool:
+def _signal(process: "subprocess.Popen[bytes]", number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def _lives(process: "subprocess.Popen[bytes]") -> bool:
+    """Return whether a process of the group is left."""
+    process.poll()
     try:
-        os.killpg(group, 0)
+        os.killpg(process.pid, 0)
     except ProcessLookupError:
         return False
     return True

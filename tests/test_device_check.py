@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gpuslice as gs
 from bench import device_check, device_rows
 from bench.device_benchmark import read_rows, run_benchmark, table
 from bench.device_steps import Outcome, environment_with, run
-from bench.runners import RUNNERS, Runner
+from bench.runners import OURS, RUNNERS, Runner
+from gpuslice.engine.plan import KERNELS
 
 HERE = Path(__file__).parent
 # Starts a child that ignores SIGTERM, prints its number, and waits, as a tool does that runs a program under it.
@@ -188,8 +190,16 @@ def test_rows_of_a_device(monkeypatch):
 
 
 @pytest.mark.gpu
+def test_the_benchmark_runs_each_kind_of_kernel():
+    (runner,) = (one for one in RUNNERS if one.device == "cuda" and one.name == OURS)
+    with gs.trace() as t:
+        for case, width in device_rows.cells(1 << 16):
+            runner.into(case, device_rows.source_on_device(case, width))()
+    assert {launch.kernel.partition("<")[0] for launch in t.launches} == {kernel.kind for kernel in KERNELS}
+
+
+@pytest.mark.gpu
 def test_what_a_profiler_runs():
-    import gpuslice as gs
 
     with gs.trace() as t:
         device_rows.run_once(1 << 16)
