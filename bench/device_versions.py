@@ -4,7 +4,7 @@ import importlib.util
 import json
 import traceback
 
-_PACKAGES = ("array_api_strict", "hypothesis", "ml_dtypes", "onnx", "onnxruntime", "pytest", "torch")
+PACKAGES = ("array_api_strict", "hypothesis", "ml_dtypes", "onnx", "onnxruntime", "pytest", "torch")
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def _compiler() -> str:
 
 
 def _missing() -> str:
-    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     return f"packages that are not installed: {', '.join(missing) or 'none'}"
 
 

@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import Any
 
 import array_api_compat
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -80,6 +79,7 @@ class Library:
 
 
 def _mlx_to_numpy(array):
+    import ml_dtypes
     import mlx.core
 
     if str(array.dtype) != "mlx.core.bfloat16":

@@ -68,6 +68,8 @@ def test_every_runner_gives_the_same_bits(case):
 def test_runners_on_a_device_give_the_same_bits(name):
     from bench.measure import CudaClock
 
+    if BY_NAME[name].chain:
+        pytest.importorskip("onnx")
     runners = [one for one in RUNNERS if one.device == "cuda" and one.name in ("copy", "gpuslice", "CuPy")]
     for size in (1 << 16, 1 << 17):
         rows = measure(BY_NAME[name].of_size(size), 4, runners, CudaClock(), rounds=1)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import gpuslice as gs
-from bench import device_check, device_rows
+from bench import device_check, device_rows, device_versions
 from bench.device_benchmark import read_rows, run_benchmark, table
 from bench.device_steps import Outcome, environment_with, run
 from bench.runners import OURS, RUNNERS, Runner
@@ -158,6 +159,19 @@ def test_there_are_at_most_eight_files():
     assert {word for word in words if word.endswith(".py") and "/" in word and not word.startswith("--")} <= {
         str(path.relative_to(HERE.parent)) for path in HERE.rglob("*.py")
     }
+
+
+def test_the_tests_of_a_device_need_only_pytest():
+    """No other package that its machine may lack."""
+    lacking = dict.fromkeys(set(device_versions.PACKAGES) - {"pytest"})
+    words = ["--collect-only", "-q", "-p", "no:cacheprovider", "tests/test_cuda.py", "tests/fuzz/test_on_device.py"]
+    program = f"import sys; sys.modules.update({lacking}); import pytest; raise SystemExit(pytest.main({words}))"
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # among them is hypothesis
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=HERE.parent, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "test_cuda.py::test_every_width_of_item" in done.stdout
 
 
 @pytest.mark.gpu
