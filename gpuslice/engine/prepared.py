@@ -1,7 +1,7 @@
 """Copies that are prepared once, for all arrays of one library, shape, strides and dtype. A call is then a look-up."""
 
 from collections import abc
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -38,9 +38,9 @@ class ByNumPy:
 
     shapes: list[tuple[int, ...]]
 
-    def __init__(self, regions: abc.Sequence[Region]) -> None:
-        self.shapes = [region.shape for region in regions]
-        self._indices = tuple(map(index_of, regions))
+    def __init__(self, regions: abc.Sequence[Region], dropped: int | None) -> None:
+        self.shapes = [_without(region.shape, dropped) for region in regions]
+        self._indices = tuple([_index_of(region, dropped) for region in regions])
         self._first = self._indices[0]
 
     def __sizeof__(self) -> int:
@@ -70,7 +70,17 @@ class ByNumPy:
 class ByKernels:
     """Regions that kernels copy, with the same methods as `ByNumPy`."""
 
-    __slots__ = ("_address", "_dtype", "_executor", "_geometry", "_offsets", "_planned", "_regions", "shapes")
+    __slots__ = (
+        "_address",
+        "_dropped",
+        "_dtype",
+        "_executor",
+        "_geometry",
+        "_offsets",
+        "_planned",
+        "_regions",
+        "shapes",
+    )
 
     shapes: list[tuple[int, ...]]
 
@@ -81,16 +91,18 @@ class ByKernels:
         dtype: DType,
         regions: abc.Sequence[Region],
         places: abc.Sequence[tuple[int, tuple[int, ...]]],
+        dropped: int | None,
     ) -> None:
         self._executor = executor
         self._address = address
         self._dtype = dtype
         self._regions = regions
-        self.shapes = [region.shape for region in regions]
+        self._dropped = dropped
+        self.shapes = [_without(region.shape, dropped) for region in regions]
         self._offsets = [offset for offset, _ in places]
         self._geometry = tuple(
             [
-                (strides, contiguous_strides(shape, dtype.itemsize), shape)
+                (_without(strides, dropped), contiguous_strides(shape, dtype.itemsize), shape)
                 for (_, strides), shape in zip(places, self.shapes, strict=True)
             ]
         )
@@ -121,9 +133,13 @@ class ByKernels:
         addresses = list(map(self._address, targets))
         alignment = (base % VECTOR_BYTES, *[address % VECTOR_BYTES for address in addresses])
         planned, left = self._planned.get(alignment) or self._plan(alignment)
-        unmoved = [(View.of(array).part(self._regions[i]), View.of(targets[i])) for i in left]
+        unmoved = [(self._view(array, i), View.of(targets[i])) for i in left]
         sources = [base + offset for offset in self._offsets]
         self._executor.run_planned(planned, sources, addresses, unmoved, array)
+
+    def _view(self, array: Array, number: int) -> View:
+        view = View.of(array).part(self._regions[number])
+        return view if self._dropped is None else view.without_axis(self._dropped)
 
     def _plan(self, alignment: tuple[int, ...]) -> Plan:
         sources = [alignment[0] + offset for offset in self._offsets]
@@ -147,10 +163,17 @@ class Prepared(Protocol):
     def into(self, array: Array, targets: abc.Sequence[Array]) -> None: ...
 
 
-def prepared_for(array: Array, values: abc.Sequence[Lazy], *, keep: bool = True) -> Prepared | None:
+def prepared_for(
+    array: Array, values: abc.Sequence[Lazy], *, keep: bool = True, dropped: int | None = None
+) -> Prepared | None:
     """Return how values that are regions of one array are copied; None if they are others, many or unusual.
 
-    ``keep=False`` is for a caller that keeps it.
+    Parameters
+    ----------
+    keep : bool
+        False for a caller that keeps it.
+    dropped : int, optional
+        An axis of one item in each region, which the copies do not have.
     """
     executor, prepare = EXECUTORS.get(type(array)), PREPARERS.get(type(array))
     if not 0 < len(values) <= _MOST_REGIONS:
@@ -162,9 +185,9 @@ def prepared_for(array: Array, values: abc.Sequence[Lazy], *, keep: bool = True)
             return None
     regions = tuple([value.region for value in values])  # type: ignore[union-attr]
     if executor is None:
-        return prepare(array.dtype, regions) if prepare else None
+        return prepare(array.dtype, regions) if prepare and dropped is None else None
     find = _kept if keep else _prepare
-    return find(executor, values[0].library.address, array.strides, array.dtype, regions)
+    return find(executor, values[0].library.address, array.strides, array.dtype, regions, dropped)
 
 
 def _prepare(
@@ -173,23 +196,33 @@ def _prepare(
     strides: tuple[int, ...],
     dtype: DType,
     regions: tuple[Region, ...],
+    dropped: int | None,
 ) -> ByNumPy | ByKernels | None:
     if has_gaps(dtype):
         return None
     moves_bits = not dtype.hasobject and dtype.itemsize > 0
     if executor is HOST_EXECUTOR and (not moves_bits or host_library.LIBRARY is None):
-        return ByNumPy(regions)
+        return ByNumPy(regions, dropped)
     if not moves_bits or address is None:
         return None
     places = [byte_offset_and_strides(region, strides) for region in regions]
     if executor is HOST_EXECUTOR:
         layouts = [(regions[i].shape, places[i][1]) for i in choice.some(range(len(regions)))]
         if choice.numpy_is_faster(dtype.itemsize, layouts, len(regions)):
-            return ByNumPy(regions)
-    return ByKernels(executor, address, dtype, regions, places)
+            return ByNumPy(regions, dropped)
+    return ByKernels(executor, address, dtype, regions, places, dropped)
 
 
 _kept = bounded_cache(6)(_prepare)
+
+
+def _without(entries: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
+    return entries if axis is None else entries[:axis] + entries[axis + 1 :]
+
+
+def _index_of(region: Region, dropped: int | None) -> tuple[Any, ...]:
+    index = index_of(region)
+    return index if dropped is None else (*index[:dropped], region.first[dropped], *index[dropped + 1 :])
 
 
 def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

@@ -76,11 +76,17 @@ class KnownCalls:
             pass
         return None
 
-    def learn(self, key: Key | None, array: Array, views: abc.Sequence[Lazy]) -> None:
-        """Keep how the views that a call has are copied: before it copies them, so that it is planned once."""
+    def learn(self, key: Key | None, array: Array, views: abc.Sequence[Lazy], *, dropped: int | None = None) -> None:
+        """Keep how the views that a call has are copied: before it copies them, so that it is planned once.
+
+        Parameters
+        ----------
+        dropped : int, optional
+            An axis of one item, which the copies do not have.
+        """
         if key is None or self.find(key) is not None:
             return
-        prepared = prepared_for(array, views, keep=False)
+        prepared = prepared_for(array, views, keep=False, dropped=dropped)
         if prepared is not None:
             self._keep(key, prepared, _size_of(key) + getsizeof(prepared))
 

@@ -248,7 +248,11 @@ def split_to_sequence(
         return Sequence.of_items(parts, dtype_name(input.dtype))  # type: ignore[attr-defined]
     sequence = sequences.split_to_sequence(input, split, axis=axis, keepdims=keepdims)[0]
     views = items_of(sequence)
-    _splits.learn(key, input, views)
+    if key is not None and split is None and not keepdims:
+        kept = items_of(sequences.split_to_sequence(input, axis=axis)[0])  # views of one array, unlike those
+        _splits.learn(key, input, kept, dropped=axis % len(input.shape))
+    else:
+        _splits.learn(key, input, views)
     parts = _splits.deliver(key, input, out)
     if parts is None:  # a Sequence holds plain arrays, also of what is given as a subclass
         parts = list(map(plain_array, deliver(views, True, out)))
