@@ -155,6 +155,8 @@ def kernels(session):
 def build_cuda_on_cpu(session):
     """Install CuPy, build the emulated driver, and return the arguments of pytest that run the gpu tests on it."""
     session.install("cupy-cuda13x==14.2.0", "nvidia-cuda-runtime==13.2.*", "nvidia-cuda-crt==13.2.*")
+    if TORCH_WHEELS:  # PyTorch with CUDA would look for a device of its own
+        session.install("torch==2.13.0", *TORCH_WHEELS)
     session.install("cython==3.1.*", "setuptools>=77")
     folder = session.create_tmp()
     session.run("python", "tests/cuda_on_cpu/build.py", folder)

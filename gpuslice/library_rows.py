@@ -43,9 +43,14 @@ def _address_of_torch(array: Array) -> int:
     return int(array.data_ptr())
 
 
-def _strides_of_torch(array: Array) -> Shape:
+def strides_of_torch(array: Array) -> Shape:
+    """Return the strides of a tensor in bytes."""
     size = array.element_size()
     return tuple([step * size for step in array.stride()])
+
+
+def _empty_of_torch(xp: ModuleType, shape: Shape, dtype: DType, beside: Array) -> Array:
+    return beside.new_empty(shape, dtype=dtype)
 
 
 def _traced_by_jax(array: Array) -> str | None:
@@ -72,7 +77,7 @@ _Byte = ctypes.c_char
 
 
 class Bridge(Protocol):
-    """How arrays of a library are copied as NumPy arrays over the same memory; see `gpuslice.torch_tensors`."""
+    """How arrays of a library are copied as NumPy's or CuPy's over the same memory; see `gpuslice.torch_tensors`."""
 
     def check(self, array: Array, argument: str) -> None:
         """Raise TypeError for an array that has more than its items."""
@@ -86,11 +91,20 @@ class Bridge(Protocol):
     def takes(self, array: Array, outs: Sequence[Any], shapes: Sequence[Shape]) -> bool:
         """Return whether outputs for results of a plain array need no closer look: plain, contiguous, and apart."""
 
+    def is_on_host(self, array: Array) -> bool:
+        """Return whether a plain array is in the memory of the CPU; if not, it is in that of a CUDA device."""
+
+    def stored_dtype(self, dtype: DType) -> DType:
+        """Return NumPy's dtype for the items of an array: integers of the same size if NumPy lacks theirs."""
+
     def to_numpy(self, array: Array) -> Array:
-        """Return a NumPy array over the memory of a plain array."""
+        """Return a NumPy array over the memory of a plain array of the CPU."""
 
     def from_numpy(self, array: Array, dtype: DType) -> Array:
         """Return an array of the library over the memory of a new NumPy array."""
+
+    def without_base(self, array: Array) -> Array:
+        """Return an array over the same memory that its library does not know as a view."""
 
     def asarray(self, array: Array, device: object) -> Array:
         """Return a copy of a NumPy array on a device; raise TypeError if the library lacks its dtype."""
@@ -104,8 +118,11 @@ class Bridge(Protocol):
     def has_memory(self, array: Array) -> bool:
         """Return whether an array has an address."""
 
-    def was_written(self, array: Array) -> None:
-        """Tell the library that an array was written."""
+    def current_stream(self, device: int) -> int:
+        """Return the handle of the stream on which the library's operations on a CUDA device run now."""
+
+    def were_written(self, arrays: Sequence[Any]) -> None:
+        """Tell the library that arrays were written."""
 
     def check_out(self, array: Array, out: Array) -> None:
         """Raise AutogradError if the library would record that an output is written from an array."""
@@ -123,7 +140,7 @@ class Row:
         Indexing by slices gives views that share memory with the array.
     negative_steps : bool
         Indexing takes negative steps.
-    executor : {"host", "cuda", "generic", "functional", "jax", "dask"}
+    executor : {"host", "cuda", "torch_cuda", "generic", "functional", "jax", "dask"}
         Which module of `gpuslice.engine` copies. The last three make new arrays where the others write to them.
     address, strides : callable or None
         Return the address of the first item and the strides in bytes. None: DLPack has to be asked.
@@ -138,7 +155,7 @@ class Row:
     mutable: bool = True
     views: bool = False
     negative_steps: bool = True
-    executor: Literal["host", "cuda", "generic", "functional", "jax", "dask"] = "generic"
+    executor: Literal["host", "cuda", "torch_cuda", "generic", "functional", "jax", "dask"] = "generic"
     address: Address | None = None
     strides: Callable[[Array], Shape] | None = None
     make: Callable[[ModuleType, Shape, DType, Array], Array] | None = None
@@ -151,7 +168,13 @@ ROWS = {
     "numpy": Row(views=True, executor="host", address=address_of_numpy, strides=_byte_strides),
     "cupy": Row(views=True, executor="cuda", address=_address_of_cupy, strides=_byte_strides, make=_empty_of_cupy),
     "array_api_strict": Row(views=True),
-    "torch": Row(views=True, negative_steps=False, address=_address_of_torch, strides=_strides_of_torch),
+    "torch": Row(
+        views=True,
+        negative_steps=False,
+        address=_address_of_torch,
+        strides=strides_of_torch,
+        make=_empty_of_torch,
+    ),
     "jax": Row(mutable=False, executor="jax", unread=_traced_by_jax),
     "dask": Row(
         mutable=False,

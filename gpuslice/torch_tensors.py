@@ -1,4 +1,4 @@
-"""PyTorch's tensors: which are plain memory that NumPy can read and write, and what is done with the others.
+"""PyTorch's tensors: which are plain memory that kernels can read and write, and what is done with the others.
 
 Only this module imports torch. Import it only when there is a tensor, never at the top of a module.
 """
@@ -6,7 +6,9 @@ Only this module imports torch. Import it only when there is a tensor, never at 
 import ctypes
 import sys
 from collections.abc import Hashable, Sequence
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 from typing import Any, TypeAlias
 
 import array_api_compat.torch
@@ -17,6 +19,7 @@ from torch.autograd import forward_ad, graph
 from gpuslice.dtypes import DType
 from gpuslice.errors import AutogradError
 from gpuslice.libraries import by_namespace
+from gpuslice.library_rows import strides_of_torch
 
 Tensor: TypeAlias = Any
 
@@ -40,72 +43,96 @@ def _keys(tensor: Tensor) -> int:
     return int(torch._C._dispatch_keys(tensor).raw_repr())
 
 
+def _keys_of_plain(device: str, *more: str) -> int:
+    names = (device, f"Autocast{device}", *more)
+    sets = [torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)) for name in names]
+    return int(reduce(or_, sets).raw_repr())
+
+
 # What PyTorch dispatches on has a key for each property that makes a tensor more than memory: sparse, quantized, nested
 # or meta tensors, negative and conjugate bits, the wrappers of torch.func. A list of properties could miss one.
-_KEYS = _keys(torch.empty(0, device="cpu"))
-with torch.inference_mode():
-    _INFERENCE_KEYS = _keys(torch.empty(0, device="cpu"))
+_DEVICES = ("CPU", "CUDA")
+_KEYS = frozenset([_keys_of_plain(device, f"Autograd{device}", "ADInplaceOrView") for device in _DEVICES])
+_INFERENCE_KEYS = frozenset(map(_keys_of_plain, _DEVICES))
 
 
 def is_plain(tensor: Tensor, *, written: bool = False) -> bool:
-    """Return whether a tensor is nothing but host memory now. If not, only PyTorch's operations do what is meant.
+    """Return whether a tensor is nothing but memory now. If not, only PyTorch's operations do what is meant.
 
     Parameters
     ----------
     written : bool
         Whether it is to be written. Outside of inference mode, PyTorch refuses that for tensors made inside.
     """
-    if torch.compiler.is_compiling() or type(tensor) not in _CLASSES:
+    return not _are_watched() and _is_memory(tensor, written=written)
+
+
+def _are_watched() -> bool:
+    """Return whether something follows the operations of this thread, which a copy by others would not be."""
+    if torch.compiler.is_compiling():
+        return True
+    # Forward-mode derivatives are kept where no_grad holds, too. Modes are such as FakeTensorMode.
+    return bool(forward_ad._current_level >= 0 or torch._C._len_torch_dispatch_stack() or torch._C._is_tracing())
+
+
+def _is_memory(tensor: Tensor, *, written: bool = False) -> bool:
+    if type(tensor) not in _CLASSES or (tensor.requires_grad and torch.is_grad_enabled()):
         return False
     keys = _keys(tensor)
-    if keys != _KEYS and (keys != _INFERENCE_KEYS or (written and not torch.is_inference_mode_enabled())):
+    if keys not in _KEYS and (keys not in _INFERENCE_KEYS or (written and not torch.is_inference_mode_enabled())):
         return False
-    # Forward-mode derivatives are kept where no_grad holds, too.
-    if (tensor.requires_grad and torch.is_grad_enabled()) or forward_ad._current_level >= 0:
-        return False
-    # Modes such as FakeTensorMode, and torch.jit.trace, see operations only.
-    if torch._C._len_torch_dispatch_stack() or torch.jit.is_tracing():
-        return False
-    return tensor.dtype not in _QUANTIZED and _is_stored(tensor)
+    return _is_stored(tensor)
 
 
 def kind(tensor: Tensor) -> tuple[Hashable, ...] | None:
     """Return all that the way to copy a plain tensor depends on; None if it is not plain."""
-    return (torch.Tensor, tensor.shape, tensor.stride(), tensor.dtype) if is_plain(tensor) else None
+    if not is_plain(tensor):
+        return None
+    return torch.Tensor, tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device()
+
+
+def is_on_host(tensor: Tensor) -> bool:
+    """Return whether a plain tensor is in the memory of the CPU; if not, it is in that of a CUDA device."""
+    return bool(tensor.is_cpu)
+
+
+def stored_dtype(dtype: DType) -> np.dtype[Any]:
+    """Return NumPy's dtype for the items of a tensor: integers of the same size if NumPy lacks theirs."""
+    return _DTYPES.get(dtype) or _DTYPES[_BITS[dtype.itemsize]]
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """Return a NumPy array over the memory of a plain tensor, for as long as the tensor lives.
-
-    Items of a dtype that NumPy lacks are integers of the same size.
-    """
-    size = tensor.element_size()
-    dtype = _DTYPES.get(tensor.dtype) or _DTYPES[_BITS[size]]
-    strides = tuple([step * size for step in tensor.stride()])
+    """Return a NumPy array over the memory of a plain tensor of the CPU, for as long as the tensor lives."""
     # Not `tensor.numpy()`, which keeps the storage from being resized later. Not DLPack, which refuses some dtypes.
-    return np.ndarray(tensor.shape, dtype, _Memory.from_address(tensor.data_ptr()), 0, strides)
+    memory = _Memory.from_address(tensor.data_ptr())
+    dtype, shape = stored_dtype(tensor.dtype), tuple(tensor.shape)
+    if tensor.is_contiguous():
+        return np.ndarray(shape, dtype, memory)
+    return np.ndarray(shape, dtype, memory, 0, strides_of_torch(tensor))
 
 
 def from_numpy(array: np.ndarray[Any, Any], dtype: DType) -> Tensor:
     """Return a tensor of a dtype over the memory of a new C-contiguous array."""
     tensor = torch.from_numpy(array)
-    if tensor.dtype == dtype:
-        return tensor
-    # Not `view`, whose result has a base, and counts as a view for autograd.
-    empty = torch.empty(0, dtype=dtype, device="cpu")
-    return empty.set_(tensor.untyped_storage(), 0, tensor.shape, tensor.stride())
+    return tensor if tensor.dtype == dtype else without_base(tensor.view(dtype))
+
+
+def without_base(tensor: Tensor) -> Tensor:
+    """Return a new tensor over the same memory. It is no view for autograd, and has a version of its own."""
+    return tensor.data
 
 
 def takes(tensor: Tensor, outs: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> bool:
     """Return whether outputs for results of a plain tensor need no closer look: plain, contiguous, and apart."""
-    dtype = tensor.dtype
+    dtype, device = tensor.dtype, tensor.get_device()
     bounds = [_bounds(tensor)]
     for out, shape in zip(outs, shapes, strict=True):
         if type(out) not in _CLASSES or out.shape != shape or out.dtype != dtype or not out.is_contiguous():
             return False
-        if not is_plain(out, written=True):
+        if not _is_memory(out, written=True) or out.get_device() != device:
             return False
-        bounds.append(_bounds(out))
+        start = out.data_ptr()
+        bounds.append((start, start + out.nbytes))
     bounds.sort()
     return not any(one[1] > other[0] for one, other in pairwise(bounds))
 
@@ -117,10 +144,14 @@ def has_memory(tensor: Tensor) -> bool:
     return not (torch._C._functorch.is_functorch_wrapped_tensor(tensor) or torch._is_functional_tensor(tensor))
 
 
-def was_written(tensor: Tensor) -> None:
-    """Tell autograd that a tensor was written, as PyTorch's own operations do: it may be kept for a backward pass."""
-    if not tensor.is_inference():
-        graph.increment_version(tensor)
+def were_written(tensors: Sequence[Tensor]) -> None:
+    """Tell autograd that tensors were written, as PyTorch's own operations do: it may keep them for a backward pass."""
+    graph.increment_version([tensor for tensor in tensors if not tensor.is_inference()])
+
+
+def current_stream(device: int) -> int:
+    """Return the handle of the stream on which PyTorch's operations on a CUDA device run now."""
+    return int(torch.cuda.current_stream(device).cuda_stream)
 
 
 def asarray(array: np.ndarray[Any, Any], device: Any) -> Tensor:
@@ -128,8 +159,8 @@ def asarray(array: np.ndarray[Any, Any], device: Any) -> Tensor:
     dtype = getattr(torch, array.dtype.name, None)
     if not isinstance(dtype, torch.dtype) or dtype.itemsize != array.dtype.itemsize:
         raise TypeError(f"PyTorch has no dtype {array.dtype}")
-    stored = _DTYPES.get(dtype) or _DTYPES[_BITS[dtype.itemsize]]
-    return from_numpy(array.astype(array.dtype.newbyteorder("="), order="C").view(stored), dtype).to(device)
+    stored = array.astype(array.dtype.newbyteorder("="), order="C").view(stored_dtype(dtype))
+    return from_numpy(stored, dtype).to(device)
 
 
 def fresh(tensor: Tensor, *, is_view: bool) -> Tensor:
@@ -175,7 +206,7 @@ def check_out(tensor: Tensor, out: Tensor) -> None:
 
 def _check_storage(tensor: Tensor, argument: str) -> None:
     """Raise ValueError if the storage of a tensor was resized. PyTorch does not always look."""
-    if torch.compiler.is_compiling() or _keys(tensor) not in (_KEYS, _INFERENCE_KEYS) or _is_stored(tensor):
+    if torch.compiler.is_compiling() or _keys(tensor) not in _KEYS | _INFERENCE_KEYS or _is_stored(tensor):
         return
     stored = tensor.untyped_storage().nbytes()
     raise ValueError(
@@ -185,10 +216,10 @@ def _check_storage(tensor: Tensor, argument: str) -> None:
 
 def _is_stored(tensor: Tensor) -> bool:
     """Return whether the storage of a tensor has all its items: a storage can be resized."""
-    if not tensor.numel():  # which may begin behind the end of its storage
+    size = _extent(tensor)
+    if not size:  # which may begin behind the end of its storage
         return True
-    end = tensor.storage_offset() * tensor.element_size() + _extent(tensor)
-    return bool(end <= tensor.untyped_storage().nbytes())
+    return bool(tensor.storage_offset() * tensor.element_size() + size <= tensor.untyped_storage().nbytes())
 
 
 def _extent(tensor: Tensor) -> int:

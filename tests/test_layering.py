@@ -58,7 +58,7 @@ def test_arrows_point_down(module):
 
 
 IMPORTERS = {
-    "cupy": {"gpuslice.engine.cuda", "gpuslice.engine.cuda_kernels"},
+    "cupy": {"gpuslice.engine.cuda", "gpuslice.engine.cuda_kernels", "gpuslice.engine.torch_cuda"},
     "jax": {"gpuslice.engine.jax_arrays", "gpuslice.library_rows"},
     "dask": set(),
     "torch": {"gpuslice.torch_tensors"},

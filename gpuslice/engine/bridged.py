@@ -1,4 +1,4 @@
-"""Prepared copies of arrays that have a bridge: by NumPy's prepared copies, or by the library's own operations."""
+"""Prepared copies of arrays that have a bridge: by NumPy's or CuPy's prepared copies, or by their library."""
 
 from collections import abc
 from types import EllipsisType
@@ -6,10 +6,10 @@ from types import EllipsisType
 from gpuslice.engine import prepared
 from gpuslice.engine.generic import steps_to
 from gpuslice.engine.joined import Lazy
-from gpuslice.engine.lowering import by_their_library
+from gpuslice.engine.lowering import by_their_library, memory_of, torch_cuda
 from gpuslice.engine.prepared import EXECUTORS, Prepared
 from gpuslice.engine.views import View
-from gpuslice.libraries import NUMPY, Array, Bridge, bridge_of
+from gpuslice.libraries import Array, Bridge, Library, bridge_of
 from gpuslice.rules import Region
 
 
@@ -66,8 +66,7 @@ class ByBridge:
                 target[...] = self._taken(array, *steps, copied=False)
             return
         self._inner.into(bridge.to_numpy(array), [bridge.to_numpy(target) for target in targets])
-        for target in targets:
-            bridge.was_written(target)
+        bridge.were_written(targets)
 
     def _taken(
         self, array: Array, index: tuple[slice | EllipsisType, ...], axes: tuple[int, ...], *, copied: bool
@@ -75,6 +74,54 @@ class ByBridge:
         view = array[index]
         taken = self._bridge.flip(view, axes) if axes else view
         return self._bridge.fresh(taken, is_view=not axes) if copied else taken
+
+
+class OnCuda:
+    """Regions of a plain CUDA tensor, with the same methods. New tensors are from PyTorch's allocator.
+
+    Parameters
+    ----------
+    library : Library
+        PyTorch.
+    bridge : Bridge
+    inner : Prepared
+        How the regions of a CuPy array over the same memory are copied.
+    """
+
+    __slots__ = ("_bridge", "_inner", "_library", "shapes")
+
+    shapes: abc.Sequence[tuple[int, ...]]
+
+    def __init__(self, library: Library, bridge: Bridge, inner: Prepared) -> None:
+        self.shapes = inner.shapes
+        self._library = library
+        self._bridge = bridge
+        self._inner = inner
+
+    def fresh(self, array: Array, *, one_block: bool = False) -> list[Array]:
+        """Return a dense copy of each region of an array. PyTorch's allocator makes one block needless."""
+        targets = [self._library.empty(shape, array.dtype, array) for shape in self.shapes]
+        self._copy(array, targets)
+        return targets
+
+    def fresh_one(self, array: Array) -> Array:
+        """Return a dense copy of the only region."""
+        return self.fresh(array)[0]
+
+    def into_one(self, array: Array, target: Array) -> None:
+        """Copy the only region of an array into a target."""
+        self.into(array, (target,))
+
+    def into(self, array: Array, targets: abc.Sequence[Array]) -> None:
+        """Copy each region of an array into its target."""
+        self._copy(array, targets)
+        self._bridge.were_written(targets)
+
+    def _copy(self, array: Array, targets: abc.Sequence[Array]) -> None:
+        cuda = torch_cuda()
+        source = cuda.to_cupy(array)
+        with cuda.on_current_streams([source.data.device_id]):
+            self._inner.into(source, [cuda.to_cupy(target) for target in targets])
 
 
 def prepared_for(array: Array, values: abc.Sequence[Lazy], *, keep: bool = True) -> Prepared | None:
@@ -85,16 +132,18 @@ def prepared_for(array: Array, values: abc.Sequence[Lazy], *, keep: bool = True)
     bridge = None if type(array) in EXECUTORS else bridge_of(array)
     if bridge is None:
         return prepared.prepared_for(array, values, keep=keep)
-    if not bridge.is_plain(array):
+    source, library = memory_of(bridge, array)
+    if source is None:
         return None
-    source = bridge.to_numpy(array)
     views: list[Lazy] = []
     for value in values:
         if type(value) is not View or value.array is not array:
             return None
-        views.append(View(source, value.region, NUMPY))
+        views.append(View(source, value.region, library))
     inner = prepared.prepared_for(source, views, keep=keep)
     if inner is None:
         return None
+    if not bridge.is_on_host(array):
+        return OnCuda(values[0].library, bridge, inner)
     by_library = by_their_library(values, views, written=False), by_their_library(values, views, written=True)
     return ByBridge(bridge, inner, [view.region for view in views], by_library)  # type: ignore[union-attr]

@@ -103,11 +103,18 @@ def _through_bridges(
 ) -> list[Array]:
     """Return what `dense` or another function does for values of which only some can be copied as NumPy's."""
     lowered = lower(values)
-    copied = iter(copies([value for value in lowered if value is not None]))
-    return [
-        generic.fresh(value) if low is None else raised(value, next(copied))
-        for value, low in zip(values, lowered, strict=True)
-    ]
+    places = [i for i, low in enumerate(lowered) if low is not None and low.library.executor == "torch_cuda"]
+    on_device = [values[i] for i in places]
+    results: dict[int, Array] = {}
+    if on_device:
+        made = _allocate_block(on_device) if copies is dense_in_one_block else list(map(_allocate, on_device))
+        _copy_through_bridges(on_device, made)
+        results = dict(zip(places, made, strict=True))
+    copied = iter(copies([low for i, low in enumerate(lowered) if low is not None and i not in results]))
+    for i, (value, low) in enumerate(zip(values, lowered, strict=True)):
+        if i not in results:
+            results[i] = generic.fresh(value) if low is None else raised(value, next(copied))
+    return [results[i] for i in range(len(results))]
 
 
 def _copy_through_bridges(views: abc.Sequence[Lazy], targets: abc.Sequence[Array]) -> None:
@@ -120,7 +127,7 @@ def _copy_through_bridges(views: abc.Sequence[Lazy], targets: abc.Sequence[Array
         copy_into(*zip(*lowered, strict=True))
     for view, target, pair in zip(views, targets, pairs, strict=True):
         if pair is not None and view.library.bridge is not None:
-            view.library.bridge.was_written(target)
+            view.library.bridge.were_written([target])
 
 
 def _execute(values: abc.Sequence[Lazy], targets: abc.Sequence[Array | None], *, into: bool = False) -> None:
@@ -196,6 +203,10 @@ def _executor(name: str) -> Executor:
         from gpuslice.engine.cuda import CUDA_EXECUTOR
 
         return CUDA_EXECUTOR
+    if name == "torch_cuda":
+        from gpuslice.engine import torch_cuda
+
+        return torch_cuda
     return generic
 
 
@@ -224,7 +235,9 @@ def _allocate_block(views: abc.Sequence[Lazy]) -> list[Array]:
     block = first.library.empty((ends[-1],), first.dtype, first.array)
     if is_tracing():
         record_allocation(ends[-1] * size)
-    return [
+    parts = [
         first.xp.reshape(block[start : start + prod(view.shape)], view.shape)
         for start, view in zip([0, *ends[:-1]], views, strict=True)
     ]
+    bridge = first.library.bridge
+    return parts if bridge is None else list(map(bridge.without_base, parts))

@@ -24,7 +24,7 @@ from gpuslice.engine.kernel_executor import BLOCK_ALIGNMENT, KernelExecutor, Pai
 from gpuslice.engine.plan import CUDA_THREADS, CUDA_TUNING, LaunchPlan, PackedLaunch, Part, index_bits, pack
 from gpuslice.engine.prepared import EXECUTORS
 from gpuslice.engine.views import View
-from gpuslice.libraries import Array
+from gpuslice.libraries import Array, bridge_of
 
 # __grid_constant__, which keeps parameters where they are, needs it.
 _LEAST_CAPABILITY = 70
@@ -144,8 +144,8 @@ def devices() -> list[str]:
 
 
 def has_array(value: object, depth: int = 3) -> bool:
-    """Return whether a value is an array of CuPy, or holds one: the deepest argument is a mapping to lists."""
-    if isinstance(value, cupy.ndarray):
+    """Return whether a value is an array on CUDA, or holds one: the deepest argument is a mapping to lists."""
+    if isinstance(value, cupy.ndarray) or (bridge_of(value) is not None and value.is_cuda):  # type: ignore[attr-defined]
         return True
     if isinstance(value, abc.Mapping):
         value = list(value.values())

@@ -1,14 +1,16 @@
-"""Views of other libraries' arrays in host memory as views of NumPy arrays over the same memory."""
+"""Views of other libraries' arrays as views of NumPy's or CuPy's arrays over the same memory."""
 
 from collections import abc
+from functools import cache
 from operator import mul
+from typing import Any
 
 from gpuslice.dtypes import itemsize
 from gpuslice.engine import choice
 from gpuslice.engine.consecutive import Consecutive
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.views import View
-from gpuslice.libraries import NUMPY, Array
+from gpuslice.libraries import NUMPY, Array, Bridge, Library
 
 _MOST_SEEN = 16
 
@@ -24,8 +26,34 @@ def has_bridges(values: abc.Sequence[Lazy]) -> bool:
     return False
 
 
+@cache
+def torch_cuda() -> Any:
+    """Return the module for CUDA tensors; None without CuPy."""
+    try:
+        from gpuslice.engine import torch_cuda
+    except ImportError:
+        return None
+    return torch_cuda
+
+
+def memory_of(bridge: Bridge, array: Array, *, written: bool = False) -> tuple[Array | None, Library]:
+    """Return a NumPy or CuPy array over the memory of an array, and its library; None if the array is not plain.
+
+    Parameters
+    ----------
+    written : bool
+        Whether it is to be written.
+    """
+    if not bridge.is_plain(array, written=written):
+        return None, NUMPY
+    if bridge.is_on_host(array):
+        return bridge.to_numpy(array), NUMPY
+    cuda = torch_cuda()
+    return (None, NUMPY) if cuda is None else (cuda.to_cupy(array), cuda.LIBRARY)
+
+
 def lower(values: abc.Sequence[Lazy], *, written: bool = False) -> list[Lazy | None]:
-    """Return the values as values of NumPy; None for those that their library has to copy, or copies faster.
+    """Return the values as values of NumPy or CuPy; None for those that their library has to copy, or copies faster.
 
     Parameters
     ----------
@@ -34,13 +62,14 @@ def lower(values: abc.Sequence[Lazy], *, written: bool = False) -> list[Lazy | N
     """
     lowered: list[Lazy | None] = []
     array = source = None
+    library = NUMPY
     for value in values:
         bridge = value.library.bridge
         if isinstance(value, View) and bridge is not None:
             if value.array is not array:  # the parts of a split share one array
                 array = value.array
-                source = bridge.to_numpy(array) if bridge.is_plain(array) else None
-            lowered.append(None if source is None else View(source, value.region, NUMPY))
+                source, library = memory_of(bridge, array)
+            lowered.append(None if source is None else View(source, value.region, library))
         elif isinstance(value, Joined) and bridge is not None:
             parts = [part for part in lower(value.parts) if part is not None]
             lowered.append(Joined(parts, value.axis) if len(parts) == len(value.parts) else None)
@@ -55,21 +84,19 @@ def by_their_library(values: abc.Sequence[Lazy], lowered: abc.Sequence[Lazy | No
         return False
     layouts = []
     for value, low in zip(values, lowered, strict=True):
-        if value.library.bridge is None or not isinstance(low, View):
+        if value.library.bridge is None or not isinstance(low, View) or low.library is not NUMPY:
             return False
         layouts.append((low.shape, tuple(map(mul, low.array.strides, low.region.step))))
     return bool(layouts) and choice.torch_is_faster(itemsize(values[0].dtype), layouts, written=written)
 
 
 def lower_outs(values: abc.Sequence[Lazy], outs: abc.Sequence[Array]) -> list[tuple[Lazy, Array] | None]:
-    """Return values and the outputs for them as NumPy's; None for those that their library has to copy."""
+    """Return values and the outputs for them as NumPy's or CuPy's; None for those that their library has to copy."""
     pairs: list[tuple[Lazy, Array] | None] = []
     for value, lowered, out in zip(values, lower(values, written=True), outs, strict=True):
         bridge = value.library.bridge
-        if lowered is None or (bridge is not None and not bridge.is_plain(out, written=True)):
-            pairs.append(None)
-        else:
-            pairs.append((lowered, out if bridge is None else bridge.to_numpy(out)))
+        target = out if bridge is None or lowered is None else memory_of(bridge, out, written=True)[0]
+        pairs.append(None if lowered is None or target is None else (lowered, target))
     return pairs
 
 
