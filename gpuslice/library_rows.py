@@ -4,7 +4,7 @@ A library that is not in the table works through the Array API standard alone; s
 """
 
 import ctypes
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Literal, Protocol, TypeAlias
@@ -88,8 +88,17 @@ class Bridge(Protocol):
     def kind(self, array: Array) -> tuple[Hashable, ...] | None:
         """Return all that the way to copy a plain array depends on; None if it is not plain."""
 
-    def takes(self, array: Array, outs: Sequence[Any], shapes: Sequence[Shape]) -> bool:
-        """Return whether outputs for results of a plain array need no closer look: plain, contiguous, and apart."""
+    def kinds(self, arrays: Sequence[Any]) -> tuple[Hashable, ...] | None:
+        """Return the kind of each array, which may be other things, too; None if one is not a plain array."""
+
+    def takes(self, arrays: Sequence[Array], outs: Sequence[Any], shapes: Iterable[Shape]) -> bool:
+        """Return whether outputs for results of plain arrays need no closer look: plain, contiguous, and apart.
+
+        The arrays have one dtype and device.
+        """
+
+    def bounds(self, array: Array) -> tuple[int, int]:
+        """Return the first address of an array and the one after its last."""
 
     def is_on_host(self, array: Array) -> bool:
         """Return whether a plain array is in the memory of the CPU; if not, it is in that of a CUDA device."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuslice.dtypes import itemsize
-from gpuslice.libraries import Array, address_of_numpy, has_memory, library_of
+from gpuslice.libraries import Array, address_of_numpy, bridge_of, has_memory, library_of
 from gpuslice.mapped_files import Mapping, is_foreign, mappings
 
 # np.shares_memory is exact, and its time may grow exponentially. Past this much work, two strided arrays whose bounds
@@ -110,7 +110,9 @@ def _are_apart(bounds: abc.Iterable[tuple[int, int]]) -> bool:
 
 def repeats_an_item(array: Array) -> bool:
     """Return whether two items of an array share memory, or may share it if the answer takes too long."""
-    if 0 in array.shape or (isinstance(array, np.ndarray) and array.flags.c_contiguous) or not has_memory(array):
+    if 0 in array.shape or not has_memory(array):
+        return False
+    if array.flags.c_contiguous if isinstance(array, np.ndarray) else bridge_of(array) and array.is_contiguous():
         return False
     items = _items_of(array)
     if len(items.axes) < sum(count > 1 for count in array.shape):  # an axis has a stride of 0
@@ -185,6 +187,9 @@ def _bounds(array: Array) -> tuple[int, int]:
     if isinstance(array, np.ndarray) and array.flags.c_contiguous:
         start = address_of_numpy(array)
         return start, start + array.nbytes
+    bridge = bridge_of(array)
+    if bridge is not None:
+        return bridge.bounds(array)
     items = _items_of(array)
     return items.start, items.end
 

@@ -200,8 +200,9 @@ def _are_numpy(items: abc.Iterable[Any]) -> bool:
 
 def _one_dtype(items: tuple[Array, ...], dtype: str | None, argument: str) -> str:
     dtypes = [item.dtype for item in items]
-    # Dtypes of another library may not be comparable with NumPy's.
-    names = list(dict.fromkeys(map(dtype_name, dict.fromkeys(dtypes) if _are_numpy(items) else dtypes)))
+    if len(set(map(type, items))) == 1:  # dtypes of several libraries may not be comparable
+        dtypes = list(dict.fromkeys(dtypes))
+    names = list(dict.fromkeys(map(dtype_name, dtypes)))
     expected = dtype or (names[0] if names else "float32")
     if names and names != [expected]:
         number, name = next((i, name) for i, name in enumerate(map(dtype_name, dtypes)) if name != expected)

@@ -5,16 +5,15 @@ Only this module imports torch. Import it only when there is a tensor, never at 
 
 import ctypes
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import reduce
-from itertools import pairwise
 from operator import or_
 from typing import Any, TypeAlias
 
 import array_api_compat.torch
 import numpy as np
 import torch
-from torch.autograd import forward_ad, graph
+from torch.autograd import forward_ad
 
 from gpuslice.dtypes import DType
 from gpuslice.errors import AutogradError
@@ -39,8 +38,12 @@ class _Memory(ctypes.c_char * sys.maxsize):  # type: ignore[misc]
     """Memory from an address on."""
 
 
+_dispatch_keys = torch._C._dispatch_keys
+
+
 def _keys(tensor: Tensor) -> int:
-    return int(torch._C._dispatch_keys(tensor).raw_repr())
+    keys: int = _dispatch_keys(tensor).raw_repr()
+    return keys
 
 
 def _keys_of_plain(device: str, *more: str) -> int:
@@ -52,8 +55,8 @@ def _keys_of_plain(device: str, *more: str) -> int:
 # What PyTorch dispatches on has a key for each property that makes a tensor more than memory: sparse, quantized, nested
 # or meta tensors, negative and conjugate bits, the wrappers of torch.func. A list of properties could miss one.
 _DEVICES = ("CPU", "CUDA")
-_KEYS = frozenset([_keys_of_plain(device, f"Autograd{device}", "ADInplaceOrView") for device in _DEVICES])
 _INFERENCE_KEYS = frozenset(map(_keys_of_plain, _DEVICES))
+_KEYS = _INFERENCE_KEYS | {_keys_of_plain(device, f"Autograd{device}", "ADInplaceOrView") for device in _DEVICES}
 
 
 def is_plain(tensor: Tensor, *, written: bool = False) -> bool:
@@ -79,16 +82,26 @@ def _is_memory(tensor: Tensor, *, written: bool = False) -> bool:
     if type(tensor) not in _CLASSES or (tensor.requires_grad and torch.is_grad_enabled()):
         return False
     keys = _keys(tensor)
-    if keys not in _KEYS and (keys not in _INFERENCE_KEYS or (written and not torch.is_inference_mode_enabled())):
+    if keys not in _KEYS or (written and keys in _INFERENCE_KEYS and not torch.is_inference_mode_enabled()):
         return False
     return _is_stored(tensor)
 
 
 def kind(tensor: Tensor) -> tuple[Hashable, ...] | None:
     """Return all that the way to copy a plain tensor depends on; None if it is not plain."""
-    if not is_plain(tensor):
+    return _kind(tensor) if is_plain(tensor) else None
+
+
+def kinds(tensors: Sequence[Any]) -> tuple[Hashable, ...] | None:
+    """Return the kind of each tensor, which may be other things, too; None if one is not a plain tensor."""
+    if _are_watched() or not all(map(_is_memory, tensors)):
         return None
-    return torch.Tensor, tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device()
+    return tuple(map(_kind, tensors))
+
+
+def _kind(tensor: Tensor) -> tuple[Hashable, ...]:
+    # Not the class, whose size would count when the key is kept.
+    return "torch", tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device()
 
 
 def is_on_host(tensor: Tensor) -> bool:
@@ -122,19 +135,29 @@ def without_base(tensor: Tensor) -> Tensor:
     return tensor.data
 
 
-def takes(tensor: Tensor, outs: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> bool:
-    """Return whether outputs for results of a plain tensor need no closer look: plain, contiguous, and apart."""
-    dtype, device = tensor.dtype, tensor.get_device()
-    bounds = [_bounds(tensor)]
+def takes(tensors: Sequence[Tensor], outs: Sequence[Any], shapes: Iterable[tuple[int, ...]]) -> bool:
+    """Return whether outputs for results of plain tensors need no closer look: plain, contiguous, and apart.
+
+    The tensors have one dtype and device.
+    """
+    dtype, device = tensors[0].dtype, tensors[0].get_device()
+    places = [(*bounds(tensor), False) for tensor in tensors]
     for out, shape in zip(outs, shapes, strict=True):
         if type(out) not in _CLASSES or out.shape != shape or out.dtype != dtype or not out.is_contiguous():
             return False
         if not _is_memory(out, written=True) or out.get_device() != device:
             return False
         start = out.data_ptr()
-        bounds.append((start, start + out.nbytes))
-    bounds.sort()
-    return not any(one[1] > other[0] for one, other in pairwise(bounds))
+        places.append((start, start + out.nbytes, True))
+    read_end = written_end = 0
+    for start, end, written in sorted(places):
+        if start < written_end or (written and start < read_end):
+            return False
+        if written:
+            written_end = end
+        else:
+            read_end = max(read_end, end)
+    return True
 
 
 def has_memory(tensor: Tensor) -> bool:
@@ -146,7 +169,7 @@ def has_memory(tensor: Tensor) -> bool:
 
 def were_written(tensors: Sequence[Tensor]) -> None:
     """Tell autograd that tensors were written, as PyTorch's own operations do: it may keep them for a backward pass."""
-    graph.increment_version([tensor for tensor in tensors if not tensor.is_inference()])
+    torch._C._increment_version([tensor for tensor in tensors if not tensor.is_inference()])
 
 
 def current_stream(device: int) -> int:
@@ -177,6 +200,13 @@ def flip(tensor: Tensor, axes: tuple[int, ...]) -> Tensor:
 
 def check(tensor: Tensor, argument: str) -> None:
     """Raise TypeError if a tensor has more than dense items, and ValueError if its storage has fewer."""
+    if not torch.compiler.is_compiling() and type(tensor) in _CLASSES and _keys(tensor) in _KEYS:
+        if not _is_stored(tensor):  # PyTorch does not always look
+            raise ValueError(
+                f"{argument} must have its items in its storage; got a storage of "
+                f"{tensor.untyped_storage().nbytes()} bytes, which was resized"
+            )
+        return
     if isinstance(tensor, torch.masked.MaskedTensor):
         kind, remedy = "a MaskedTensor, whose mask would be lost", "x.to_tensor(value) gives one"
     elif tensor.is_nested:
@@ -187,7 +217,6 @@ def check(tensor: Tensor, argument: str) -> None:
     elif tensor.dtype in _QUANTIZED:
         kind, remedy = f"a quantized tensor of dtype {tensor.dtype}", "x.dequantize() and x.int_repr() give one"
     else:
-        _check_storage(tensor, argument)
         return
     raise TypeError(f"{argument} must be a dense tensor; got {kind}. {remedy}")
 
@@ -202,16 +231,6 @@ def check_out(tensor: Tensor, out: Tensor) -> None:
             f"out does not support automatic differentiation, but {'the input' if tensor.requires_grad else 'out'} "
             "requires grad; leave out= away, or make the call under torch.no_grad()"
         )
-
-
-def _check_storage(tensor: Tensor, argument: str) -> None:
-    """Raise ValueError if the storage of a tensor was resized. PyTorch does not always look."""
-    if torch.compiler.is_compiling() or _keys(tensor) not in _KEYS | _INFERENCE_KEYS or _is_stored(tensor):
-        return
-    stored = tensor.untyped_storage().nbytes()
-    raise ValueError(
-        f"{argument} must have its items in its storage; got a storage of {stored} bytes, which was resized"
-    )
 
 
 def _is_stored(tensor: Tensor) -> bool:
@@ -230,6 +249,7 @@ def _extent(tensor: Tensor) -> int:
     return int((last + 1) * tensor.element_size())
 
 
-def _bounds(tensor: Tensor) -> tuple[int, int]:
+def bounds(tensor: Tensor) -> tuple[int, int]:
+    """Return the first address of a tensor and the one after its last."""
     start = tensor.data_ptr()
     return start, start + _extent(tensor)

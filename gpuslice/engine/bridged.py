@@ -3,13 +3,15 @@
 from collections import abc
 from types import EllipsisType
 
-from gpuslice.engine import prepared
+from gpuslice.dtypes import DType
+from gpuslice.engine import prepared, prepared_joins
 from gpuslice.engine.generic import steps_to
-from gpuslice.engine.joined import Lazy
+from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.lowering import by_their_library, memory_of, torch_cuda
 from gpuslice.engine.prepared import EXECUTORS, Prepared
+from gpuslice.engine.prepared_joins import JoinByHost, PreparedJoin
 from gpuslice.engine.views import View
-from gpuslice.libraries import Array, Bridge, Library, bridge_of
+from gpuslice.libraries import NUMPY, Array, Bridge, Library, bridge_of
 from gpuslice.rules import Region
 
 
@@ -147,3 +149,49 @@ def prepared_for(array: Array, values: abc.Sequence[Lazy], *, keep: bool = True)
         return OnCuda(values[0].library, bridge, inner)
     by_library = by_their_library(values, views, written=False), by_their_library(values, views, written=True)
     return ByBridge(bridge, inner, [view.region for view in views], by_library)  # type: ignore[union-attr]
+
+
+class JoinByBridge:
+    """Plain arrays of a library that has a bridge side by side, with the same methods as `JoinByHost`.
+
+    Parameters
+    ----------
+    bridge : Bridge
+    inner : JoinByHost
+        How NumPy arrays over the same memory are joined.
+    dtype : dtype
+        Of the library.
+    """
+
+    __slots__ = ("_bridge", "_dtype", "_inner", "shape")
+
+    shape: tuple[int, ...]
+
+    def __init__(self, bridge: Bridge, inner: JoinByHost, dtype: DType) -> None:
+        self.shape = inner.shape
+        self._bridge = bridge
+        self._inner = inner
+        self._dtype = dtype
+
+    def fresh(self, arrays: abc.Sequence[Array]) -> Array:
+        """Return a new array of the arrays side by side."""
+        return self._bridge.from_numpy(self._inner.fresh(list(map(self._bridge.to_numpy, arrays))), self._dtype)
+
+    def into(self, arrays: abc.Sequence[Array], target: Array) -> None:
+        """Copy arrays side by side into a target."""
+        bridge = self._bridge
+        self._inner.into(list(map(bridge.to_numpy, arrays)), bridge.to_numpy(target))
+        bridge.were_written([target])
+
+
+def prepared_join(arrays: abc.Sequence[Array], joined: Joined, *, new_axis: bool) -> PreparedJoin | None:
+    """Return how a join of arrays is copied, of which ``joined`` is the result; None if it is unusual."""
+    bridge = joined.library.bridge
+    if bridge is None:
+        return prepared_joins.prepared_join(joined, new_axis=new_axis)
+    sources = [memory_of(bridge, part.array) for part in joined.parts]
+    if any(source is None or library is not NUMPY for source, library in sources):
+        return None
+    on_host = Joined.of_numpy([source for source, _ in sources], joined.axis)
+    inner = prepared_joins.prepared_join(on_host, new_axis=new_axis)
+    return None if inner is None else JoinByBridge(bridge, inner, arrays[0].dtype)

@@ -2,6 +2,7 @@
 
 from collections import abc
 from itertools import accumulate
+from typing import Protocol
 
 import numpy as np
 
@@ -20,7 +21,18 @@ _MOST_PLANS = 2
 _BYTES_PER_PLAN, _BYTES_PER_PART, _BYTES_PER_AXIS = 2048, 512, 96
 
 
-class PreparedJoin:
+class PreparedJoin(Protocol):
+    """Arrays side by side, and what copies them. `JoinByHost` says what the methods do."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the result."""
+
+    def fresh(self, arrays: abc.Sequence[Array]) -> Array: ...
+    def into(self, arrays: abc.Sequence[Array], target: Array) -> None: ...
+
+
+class JoinByHost:
     """NumPy arrays side by side in a C-contiguous one.
 
     Parameters
@@ -83,11 +95,11 @@ class PreparedJoin:
         return plan
 
 
-def prepared_join(joined: Joined, *, new_axis: bool) -> PreparedJoin | None:
+def prepared_join(joined: Joined, *, new_axis: bool) -> JoinByHost | None:
     """Return how a join is copied; None if it is not of NumPy arrays that have one dtype, of bits without gaps."""
     dtype = joined.dtype
     if joined.arrays is None or joined.library is not NUMPY or joined.converts:
         return None
     if dtype.hasobject or not dtype.itemsize or has_gaps(dtype):
         return None
-    return PreparedJoin(joined, new_axis=new_axis)
+    return JoinByHost(joined, new_axis=new_axis)

@@ -92,7 +92,7 @@ class KnownCalls:
 
 
 class KnownJoins:
-    """How NumPy arrays are joined, by their shapes, strides and dtypes and the arguments."""
+    """How arrays are joined, by their shapes, strides and dtypes and the arguments."""
 
     def __init__(self) -> None:
         cache = BoundedCache(6)
@@ -107,28 +107,32 @@ class KnownJoins:
         try:
             if out is None:
                 return prepared.fresh(arrays)
-            if all(is_usual(array, out, prepared.shape) for array in arrays):
+            if is_usual_join(arrays, out, prepared.shape):
                 prepared.into(arrays, out)
                 return out
         except MemoryError:  # the call in full says what was wanted
             pass
         return None
 
-    def learn(self, key: Key | None, joined: Joined, *, new_axis: bool) -> None:
+    def learn(self, key: Key | None, arrays: abc.Sequence[Any], joined: Joined, *, new_axis: bool) -> None:
         """Keep how the result of a call is copied: before it is copied, so that it is planned once."""
         if key is None or self._find(key) is not None:
             return
-        prepared = prepared_join(joined, new_axis=new_axis)
+        prepared = prepared_join(arrays, joined, new_axis=new_axis)
         if prepared is not None:
             self._keep(key, prepared, _size_of(key) + getsizeof(prepared))
 
 
 def key_of_join(arrays: Any, axis: Any, new_axis: Any) -> Key | None:
-    """Return the key of a join; None if no call is known: not of a tuple of a few NumPy arrays, or not by ints."""
+    """Return the key of a join; None if no call is known: not of a few arrays of NumPy or tensors, or not by ints."""
     if type(arrays) is not tuple or not 0 < len(arrays) <= _MOST_JOINED:
         return None
     if type(axis) is not int or type(new_axis) is not int:
         return None
+    bridge = bridge_of(arrays[0])
+    if bridge is not None:
+        kinds = bridge.kinds(arrays)
+        return None if kinds is None or is_tracing() else (axis, new_axis, kinds)
     key: list[Any] = [axis, new_axis]
     for array in arrays:
         if type(array) is not np.ndarray:
@@ -218,6 +222,14 @@ def is_usual(array: Array, out: Any, shape: tuple[int, ...]) -> bool:
     return flags.c_contiguous and flags.writeable and is_apart(array, out)
 
 
+def is_usual_join(arrays: abc.Sequence[Array], out: Any, shape: tuple[int, ...]) -> bool:
+    """Return whether an output for several arrays needs no closer look."""
+    bridge = bridge_of(arrays[0])
+    if bridge is not None:
+        return bridge.takes(arrays, (out,), (shape,))
+    return all(is_usual(array, out, shape) for array in arrays)
+
+
 def are_usual(array: Array, outs: abc.Sequence[Any], shapes: abc.Sequence[tuple[int, ...]]) -> bool:
     """Return whether several outputs need no closer look."""
     if len(outs) != len(shapes):
@@ -225,7 +237,7 @@ def are_usual(array: Array, outs: abc.Sequence[Any], shapes: abc.Sequence[tuple[
     library, dtype = type(array), array.dtype
     if library not in EXECUTORS:
         bridge = bridge_of(array)
-        return bridge is not None and bridge.takes(array, outs, shapes)
+        return bridge is not None and bridge.takes((array,), outs, shapes)
     for out, shape in zip(outs, shapes, strict=True):
         if type(out) is not library or out.shape != shape or out.dtype != dtype:
             return False

@@ -293,13 +293,13 @@ def concat_from_sequence(
     -----
     Source: ONNX ConcatFromSequence, version 11.
     """
-    items = as_sequence(seq, argument="seq")
-    arrays = items_of(items)
+    arrays: Any = items_of(seq) if type(seq) is Sequence else tuple(seq) if type(seq) is list else seq
     key = key_of_join(arrays, axis, new_axis)
     array: ArrayT | None = _joins.deliver(key, arrays, out)
     if array is not None:
         return array
+    items = as_sequence(seq, argument="seq")
     joined = sequences.concat_from_sequence(items, axis=axis, new_axis=new_axis, argument="seq")[0]
-    _joins.learn(key, joined, new_axis=new_axis == 1)
+    _joins.learn(key, arrays, joined, new_axis=new_axis == 1)
     array = _joins.deliver(key, arrays, out)
     return deliver_one(joined, True, out) if array is None else array
