@@ -142,11 +142,19 @@ def is_compiling() -> bool:
 
 def bridge_of(array: object) -> Bridge | None:
     """Return the bridge of an array's library; None if it has none."""
-    if not _is_tensor(type(array)):
+    kind = type(array)
+    if kind in _bridges:
+        return _bridges[kind]
+    if not _is_tensor(kind):
         return None
     from gpuslice import torch_tensors
 
+    _bridges[kind] = torch_tensors
     return torch_tensors
+
+
+# The bridges of classes of arrays that were seen. To find one takes longer than many a check.
+_bridges: dict[type, Bridge] = {}
 
 
 def library_of(array: Array, argument: str) -> Library:

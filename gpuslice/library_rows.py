@@ -127,6 +127,12 @@ class Bridge(Protocol):
     def has_memory(self, array: Array) -> bool:
         """Return whether an array has an address."""
 
+    def threads(self, dtype: DType) -> int:
+        """Return how many threads the library's own operations use; 0 if it lacks some for a dtype."""
+
+    def join(self, arrays: Sequence[Array], axis: int, new_axis: bool, out: Array | None = None) -> Array:
+        """Return arrays side by side, as the library's own operation joins them, or write them to an output."""
+
     def current_stream(self, device: int) -> int:
         """Return the handle of the stream on which the library's operations on a CUDA device run now."""
 

@@ -31,6 +31,7 @@ _INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64
 _DTYPES = {getattr(torch, name): np.dtype(name) for name in (*_NAMES, *_INTEGERS)}
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _FLIPPED = set(_DTYPES) - {torch.uint16, torch.uint32, torch.uint64} | {torch.bfloat16}
+_COPIED = frozenset(_DTYPES) | {torch.bfloat16}
 _QUANTIZED = frozenset({torch.qint8, torch.qint32, torch.quint8, torch.quint4x2, torch.quint2x4})
 
 
@@ -89,7 +90,7 @@ def _is_memory(tensor: Tensor, *, written: bool = False) -> bool:
 
 def kind(tensor: Tensor) -> tuple[Hashable, ...] | None:
     """Return all that the way to copy a plain tensor depends on; None if it is not plain."""
-    return _kind(tensor) if is_plain(tensor) else None
+    return None if _are_watched() or not _is_memory(tensor) else _kind(tensor)
 
 
 def kinds(tensors: Sequence[Any]) -> tuple[Hashable, ...] | None:
@@ -170,6 +171,16 @@ def has_memory(tensor: Tensor) -> bool:
 def were_written(tensors: Sequence[Tensor]) -> None:
     """Tell autograd that tensors were written, as PyTorch's own operations do: it may keep them for a backward pass."""
     torch._C._increment_version([tensor for tensor in tensors if not tensor.is_inference()])
+
+
+def threads(dtype: DType) -> int:
+    """Return how many threads PyTorch's operations use; 0 if it lacks some for a dtype."""
+    return int(torch.get_num_threads()) if dtype in _COPIED else 0
+
+
+def join(tensors: Sequence[Tensor], axis: int, new_axis: bool, out: Tensor | None = None) -> Tensor:
+    """Return tensors side by side as ``torch.cat`` and ``torch.stack`` do, or write them to an output."""
+    return (torch.stack if new_axis else torch.cat)(tensors, axis, out=out)
 
 
 def current_stream(device: int) -> int:

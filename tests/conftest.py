@@ -97,7 +97,8 @@ def kernels_from(monkeypatch, least):
 
     gs.clear_caches()
     monkeypatch.setattr(choice, "numpy_is_faster", numpy_is_faster)
-    monkeypatch.setattr(choice, "torch_is_faster", lambda itemsize, layouts, *, written: False)
+    monkeypatch.setattr(choice, "torch_is_faster", lambda *arguments, **named: False)
+    monkeypatch.setattr(choice, "torch_joins_faster", lambda *arguments, **named: False)
     yield
     gs.clear_caches()
 

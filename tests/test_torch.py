@@ -94,10 +94,24 @@ def test_every_dtype_to_the_bit(dtype, kernels, request):
         assert ints(x).tobytes() == expected.tobytes()
 
 
+@pytest.fixture
+def torch_threads(request):
+    """The number of PyTorch's threads, by which it is decided who copies."""
+    before = torch.get_num_threads()
+    gs.clear_caches()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+    gs.clear_caches()
+
+
+@pytest.mark.parametrize("torch_threads", [1, 2], indirect=True)
 @pytest.mark.parametrize("side", [256, 1100])
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16, torch.uint32, torch.float64], ids=str)
-def test_larger_tensors(dtype, side):
-    """They may be copied by PyTorch's own operations, which is decided by size and layout."""
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.bfloat16, torch.uint32, torch.float8_e5m2, torch.float64], ids=str
+)
+def test_larger_tensors(dtype, side, torch_threads):
+    """They may be copied by PyTorch's own operations, which is decided by size, layout and threads."""
     x = random_bits(dtype, side, side)
     expected = ints(x)
     views = {
@@ -115,7 +129,70 @@ def test_larger_tensors(dtype, side):
     for axis in (0, 1):
         for part, wanted in zip(gs.split(x, num_outputs=2, axis=axis), np.split(expected, 2, axis), strict=True):
             assert_bits(part, wanted, dtype)
-    assert_bits(gs.contiguous(x.T), expected.T, dtype)
+    for _ in range(2):
+        assert_bits(gs.contiguous(x.T), expected.T, dtype)
+        for axis in (0, 1):
+            wanted = np.concatenate([expected, expected[:, ::-1]], axis)
+            parts, out = [x, gs.slice(x, [-1], [-(2**31)], [1], [-1])], torch.empty(wanted.shape, dtype=dtype)
+            assert_bits(gs.concat_from_sequence(parts, axis=axis), wanted, dtype)
+            assert gs.concat_from_sequence(parts, axis=axis, out=out) is out
+            assert_bits(out, wanted, dtype)
+            wanted = np.stack([expected, expected.T], axis)
+            assert_bits(gs.concat_from_sequence([x, x.T], axis=axis, new_axis=1), wanted, dtype)
+
+
+def test_joins_that_are_known():
+    """The second call with tensors of the same kinds is a look-up. What differs from them is looked at again."""
+    x, y = plain(), plain() + 15
+    leaf, negative = plain().requires_grad_(), torch.complex(plain(), plain()).conj().imag
+    wide = torch.zeros(5, 8)
+    for _ in range(2):
+        assert torch.equal(gs.concat_from_sequence([x, y], axis=0), torch.cat([x, y]))
+        assert torch.equal(gs.concat_from_sequence((x, x), axis=1), torch.cat([x, x], 1))
+        assert torch.equal(gs.concat_from_sequence([x, y], axis=1, new_axis=1), torch.stack([x, y], 1))
+        assert torch.equal(gs.concat_from_sequence([x, negative], axis=0), torch.cat([x, -plain()]))
+        assert gs.concat_from_sequence([x, leaf], axis=0).requires_grad
+        out = torch.empty(10, 3)
+        assert gs.concat_from_sequence([x, x], axis=0, out=out) is out
+        assert torch.equal(out, torch.cat([x, x]))
+        assert out._version > 0
+        gs.concat_from_sequence([x, y], axis=1, out=wide[:, 1:7])
+        assert torch.equal(wide[:, 1:7], torch.cat([x, y], 1))
+        assert not wide[:, ::7].any()
+        both = torch.cat([x, y])
+        for parts in ([both[:5], y], [x, both[5:]]):
+            with pytest.raises(ValueError, match=f"^{newest('ConcatFromSequence')}: out must not overlap an input"):
+                gs.concat_from_sequence(parts, axis=0, out=both)
+        with pytest.raises(TypeError, match=f"^{newest('ConcatFromSequence')}: seq must hold one dtype"):
+            gs.concat_from_sequence([x, y.double()], axis=0)
+        with pytest.raises(TypeError, match=f"^{newest('ConcatFromSequence')}: seq must hold arrays of one library"):
+            gs.concat_from_sequence([x, y.numpy()], axis=0)
+
+
+def test_many_outputs():
+    x, count = plain(), 5
+    outs = [torch.empty(1, 3) for _ in range(count)]
+    for _ in range(2):
+        assert gs.split(x, num_outputs=count, out=outs)[3] is outs[3]
+        assert torch.equal(torch.cat(outs), x)
+        assert gs.contiguous([row + 1 for row in x.split(1)], out=outs)[0] is outs[0]
+        assert torch.equal(torch.cat(outs), x + 1)
+        for call in (lambda outs: gs.split(x, num_outputs=count, out=outs), lambda outs: gs.contiguous(list(x.split(1)), out=outs)):  # fmt: skip
+            for bad, error in {
+                "requires grad": ([*outs[:4], torch.empty(1, 3).requires_grad_()], RuntimeError),
+                "twice": ([*outs[:4], outs[0]], ValueError),
+                "shape": ([*outs[:4], torch.empty(2, 3)], ValueError),
+                "an input": ([*outs[:4], x[:1]], ValueError),
+                "dtype": ([*outs[:4], torch.empty(1, 3, dtype=torch.float64)], TypeError),
+            }.values():
+                with pytest.raises(error):
+                    call(bad)
+    assert torch.equal(x, plain())
+    # Several dtypes in one call.
+    outs = [torch.empty(3, 5), torch.empty(3, 5, dtype=torch.float64)]
+    gs.contiguous([x.T, x.double().T], out=outs)
+    assert torch.equal(outs[0].double(), outs[1])
+    assert torch.equal(outs[0], x.T)
 
 
 class Subclass(torch.Tensor):

@@ -4,11 +4,12 @@ from collections import abc
 from types import EllipsisType
 
 from gpuslice.dtypes import DType
-from gpuslice.engine import prepared, prepared_joins
+from gpuslice.engine import choice, prepared, prepared_joins
 from gpuslice.engine.generic import steps_to
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.lowering import by_their_library, memory_of, torch_cuda
-from gpuslice.engine.prepared import EXECUTORS, Prepared
+from gpuslice.engine.memory import aligned_empty
+from gpuslice.engine.prepared import EXECUTORS, ByKernels, Prepared
 from gpuslice.engine.prepared_joins import JoinByHost, PreparedJoin
 from gpuslice.engine.views import View
 from gpuslice.libraries import NUMPY, Array, Bridge, Library, bridge_of
@@ -28,7 +29,7 @@ class ByBridge:
         Whether the library itself copies, to new arrays and to outputs.
     """
 
-    __slots__ = ("_bridge", "_copies", "_inner", "_steps", "_writes", "shapes")
+    __slots__ = ("_aligned", "_bridge", "_copies", "_inner", "_steps", "_writes", "shapes")
 
     shapes: list[tuple[int, ...]]
 
@@ -39,6 +40,7 @@ class ByBridge:
         self._bridge = bridge
         self._inner = inner
         self._copies, self._writes = by_library
+        self._aligned = type(inner) is ByKernels
         self._steps = [steps_to(region) for region in regions] if any(by_library) else []
 
     def fresh(self, array: Array, *, one_block: bool = False) -> list[Array]:
@@ -46,7 +48,7 @@ class ByBridge:
         bridge = self._bridge
         if self._copies:
             return [self._taken(array, *steps, copied=True) for steps in self._steps]
-        dtype, copied = array.dtype, self._inner.fresh(bridge.to_numpy(array), one_block=one_block)
+        dtype, copied = array.dtype, self._copied(bridge.to_numpy(array))
         return [bridge.from_numpy(one, dtype) for one in copied]
 
     def fresh_one(self, array: Array) -> Array:
@@ -54,7 +56,9 @@ class ByBridge:
         bridge = self._bridge
         if self._copies:
             return self._taken(array, *self._steps[0], copied=True)
-        return bridge.from_numpy(self._inner.fresh_one(bridge.to_numpy(array)), array.dtype)
+        source = bridge.to_numpy(array)
+        copied = self._copied(source)[0] if self._aligned else self._inner.fresh_one(source)
+        return bridge.from_numpy(copied, array.dtype)
 
     def into_one(self, array: Array, target: Array) -> None:
         """Copy the only region of an array into a target."""
@@ -69,6 +73,13 @@ class ByBridge:
             return
         self._inner.into(bridge.to_numpy(array), [bridge.to_numpy(target) for target in targets])
         bridge.were_written(targets)
+
+    def _copied(self, source: Array) -> list[Array]:
+        if not self._aligned:
+            return self._inner.fresh(source)
+        targets = [aligned_empty(shape, source.dtype) for shape in self.shapes]
+        self._inner.into(source, targets)
+        return targets
 
     def _taken(
         self, array: Array, index: tuple[slice | EllipsisType, ...], axes: tuple[int, ...], *, copied: bool
@@ -175,13 +186,36 @@ class JoinByBridge:
 
     def fresh(self, arrays: abc.Sequence[Array]) -> Array:
         """Return a new array of the arrays side by side."""
-        return self._bridge.from_numpy(self._inner.fresh(list(map(self._bridge.to_numpy, arrays))), self._dtype)
+        target = aligned_empty(self.shape, self._inner.dtype)
+        self._inner.into(list(map(self._bridge.to_numpy, arrays)), target)
+        return self._bridge.from_numpy(target, self._dtype)
 
     def into(self, arrays: abc.Sequence[Array], target: Array) -> None:
         """Copy arrays side by side into a target."""
         bridge = self._bridge
         self._inner.into(list(map(bridge.to_numpy, arrays)), bridge.to_numpy(target))
         bridge.were_written([target])
+
+
+class JoinByLibrary:
+    """Arrays side by side as their library joins them, with the same methods as `JoinByHost`."""
+
+    __slots__ = ("_arguments", "_bridge", "shape")
+
+    shape: tuple[int, ...]
+
+    def __init__(self, bridge: Bridge, shape: tuple[int, ...], axis: int, *, new_axis: bool) -> None:
+        self.shape = shape
+        self._bridge = bridge
+        self._arguments = (axis, new_axis)
+
+    def fresh(self, arrays: abc.Sequence[Array]) -> Array:
+        """Return a new array of the arrays side by side."""
+        return self._bridge.join(arrays, *self._arguments)
+
+    def into(self, arrays: abc.Sequence[Array], target: Array) -> None:
+        """Copy arrays side by side into a target."""
+        self._bridge.join(arrays, *self._arguments, target)
 
 
 def prepared_join(arrays: abc.Sequence[Array], joined: Joined, *, new_axis: bool) -> PreparedJoin | None:
@@ -193,5 +227,7 @@ def prepared_join(arrays: abc.Sequence[Array], joined: Joined, *, new_axis: bool
     if any(source is None or library is not NUMPY for source, library in sources):
         return None
     on_host = Joined.of_numpy([source for source, _ in sources], joined.axis)
+    if choice.torch_joins_faster(on_host, threads=bridge.threads(arrays[0].dtype)):
+        return JoinByLibrary(bridge, joined.shape, joined.axis, new_axis=new_axis)
     inner = prepared_joins.prepared_join(on_host, new_axis=new_axis)
     return None if inner is None else JoinByBridge(bridge, inner, arrays[0].dtype)

@@ -87,7 +87,10 @@ def by_their_library(values: abc.Sequence[Lazy], lowered: abc.Sequence[Lazy | No
         if value.library.bridge is None or not isinstance(low, View) or low.library is not NUMPY:
             return False
         layouts.append((low.shape, tuple(map(mul, low.array.strides, low.region.step))))
-    return bool(layouts) and choice.torch_is_faster(itemsize(values[0].dtype), layouts, written=written)
+    if not layouts:
+        return False
+    threads = values[0].library.bridge.threads(values[0].dtype)  # type: ignore[union-attr]
+    return choice.torch_is_faster(itemsize(values[0].dtype), layouts, threads=threads, written=written)
 
 
 def lower_outs(values: abc.Sequence[Lazy], outs: abc.Sequence[Array]) -> list[tuple[Lazy, Array] | None]:
