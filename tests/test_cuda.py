@@ -632,7 +632,9 @@ def test_warm_up_stops_at_the_first_kernel_that_does_not_compile(cp, kernels, mo
 def test_warm_up_needs_an_array_of_cupy(cp):
     out = np.zeros(6, "u1")
     for arguments in ([np.arange(6)], [[np.arange(6)]], ["text"], []):
-        with pytest.raises(ValueError, match="^warm_up: an argument of the call must be a CuPy array; got none"):
+        with pytest.raises(
+            ValueError, match="^warm_up: an argument of the call must be a CuPy array or a CUDA tensor; got none"
+        ):
             gs.warm_up(gs.slice, *arguments, [-1], [-9], steps=[-1], out=out)
     assert not out.any()
     with pytest.raises(ValueError, match=f"^warm_up: {newest('Slice')}: steps must not be 0"):

@@ -146,7 +146,10 @@ def test_the_readme_says_what_its_lines_give():
 def test_docstring_examples(module):
     if module == "gpuslice.engine.jax_arrays":
         pytest.importorskip("jax", reason="jax is not installed")
-    needs_others = ("gpuslice.engine.cuda", "gpuslice.engine.cuda_kernels", "gpuslice.torch_tensors")
+    needs_others = {
+        "gpuslice.torch_tensors",
+        *(f"gpuslice.engine.{name}" for name in ("cuda", "cuda_kernels", "torch_cuda")),
+    }
     if module not in ("gpuslice.__main__", *needs_others):
         assert doctest.testmod(importlib.import_module(module)).failed == 0
 

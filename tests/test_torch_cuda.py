@@ -6,9 +6,11 @@ emulated devices is the CPU's: they say that they are on a CUDA device. All from
 
 import numpy as np
 import pytest
+from helpers import node
 
 import gpuslice as gs
 from gpuslice.engine import lowering
+from gpuslice.onnx import run_node
 from gpuslice.versions import newest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -281,6 +283,15 @@ def test_a_device_without_kernels(on_cuda, monkeypatch):
     with gs.trace() as t:
         assert gs.slice(x, [-1], [-9], steps=[-1]).tolist() == x.flip(0).tolist()
     assert [launch.executor for launch in t.launches] == ["generic"]
+
+
+def test_nodes(on_cuda):
+    x = on_cuda(torch.arange(24.0).reshape(4, 6))
+    for _ in range(2):
+        _, right = run_node(node("Split", ["x", ""], ["y", "z"], axis=1, num_outputs=2), [x], opset=18)
+        assert_bits(right, ints(x)[:, 3:], x)
+        (flipped,) = run_node(node("Slice", ["x", "s", "e", "a", "t"]), [x, [-1], [-9], [0], [-1]], opset=13)
+        assert_bits(flipped, ints(x)[::-1], x)
 
 
 def test_autograd_sees_that_an_output_was_written(on_cuda):

@@ -30,8 +30,8 @@ def warm_up(
         A function of gpuslice, or ``run`` of a `gpuslice.onnx.Graph`. It is called, but nothing is copied on CUDA: its
         result is dropped, and arrays of ``out=`` keep their items.
     *arguments, **named
-        The arguments of ``call``, with at least one CuPy array. Kernels depend on the shapes, strides, dtypes and
-        alignments of arrays. NumPy arrays among them are copied as usual.
+        The arguments of ``call``, with at least one CuPy array or CUDA tensor. Kernels depend on the shapes, strides,
+        dtypes and alignments of arrays. NumPy arrays among them are copied as usual.
     widths : iterable of int, optional
         In place of a call: compile all kernels for items of so many bytes, for the current device. 1, 2, 4, 8 and 16
         are possible; without a call, the default is all. Items are moved by wider kernels too if their number and
@@ -54,7 +54,7 @@ def warm_up(
     TypeError
         ``call`` is not callable, it is combined with ``widths``, or ``widths`` is not iterable.
     ValueError
-        No argument is a CuPy array, or there are no kernels of such a width. Or what ``call`` raises.
+        No argument is a CuPy array or a CUDA tensor, or there are no kernels of such a width. Or what ``call`` raises.
 
     Notes
     -----
@@ -83,7 +83,7 @@ def warm_up(
     if call is None:
         return cuda.compile_widths(chosen, progress)
     if not any(map(cuda.has_array, (*arguments, *named.values()))):
-        raise ValueError("an argument of the call must be a CuPy array; got none")
+        raise ValueError("an argument of the call must be a CuPy array or a CUDA tensor; got none")
     return cuda.compile_for(lambda: call(*arguments, **named), progress)
 
 

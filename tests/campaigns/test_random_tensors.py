@@ -51,7 +51,8 @@ def test_random_tensors(campaign, kind, monkeypatch):
     gs.clear_caches()
     if kind != "as chosen":
         monkeypatch.setattr(choice, "numpy_is_faster", lambda *_: False)
-        monkeypatch.setattr(choice, "torch_is_faster", lambda *_, **__: kind == "PyTorch")
+        for name in ("torch_is_faster", "torch_joins_faster"):
+            monkeypatch.setattr(choice, name, lambda *_, **__: kind == "PyTorch")
     for _ in campaign.rounds(150):
         tensor, bits = random_tensor(campaign.random, campaign.random.choice([5, 60]))
         arguments, index = random_slice(campaign.random, tensor.shape)
@@ -68,7 +69,12 @@ def test_random_tensors(campaign, kind, monkeypatch):
         cut = campaign.random.randint(0, tensor.shape[axis])
         parts = gs.split(tensor, [cut, tensor.shape[axis] - cut], axis=axis)
         assert all(map(same, parts, np.split(bits, [cut], axis)))
-        joined = gs.concat_from_sequence(parts, axis=axis)
-        assert same(joined, bits)
         campaign.counts["splits"] += 1
+        out = torch.empty(tensor.shape, dtype=tensor.dtype)
+        for _ in range(2):
+            assert same(gs.concat_from_sequence(parts, axis=axis), bits)
+            assert same(gs.concat_from_sequence(parts, axis=axis, out=out), bits)
+            pair = [tensor, tensor.view(tensor.dtype)]
+            assert same(gs.concat_from_sequence(pair, axis=axis, new_axis=1), np.stack([bits, bits], axis))
+            campaign.counts["joins"] += 3
     gs.clear_caches()
