@@ -188,6 +188,15 @@ def test_many_outputs():
                 with pytest.raises(error):
                     call(bad)
     assert torch.equal(x, plain())
+    # More parts are made when they are read.
+    rows = torch.arange(60.0).reshape(20, 3)
+    for kind in (rows, rows.requires_grad_(), torch.complex(rows, rows).conj().imag):
+        for parts in (gs.split_to_sequence(kind, keepdims=0), gs.split(kind, num_outputs=20), gs.split(kind, num_outputs=20, one_block=True)):  # fmt: skip
+            assert torch.equal(torch.cat([part.reshape(1, 3) for part in parts]), kind.resolve_neg())
+            assert parts[0].requires_grad == kind.requires_grad
+    rows, outs = rows.detach(), [torch.empty(3) for _ in range(20)]
+    gs.split_to_sequence(rows, keepdims=0, out=outs)
+    assert torch.equal(torch.stack(outs), rows)
     # Several dtypes in one call.
     outs = [torch.empty(3, 5), torch.empty(3, 5, dtype=torch.float64)]
     gs.contiguous([x.T, x.double().T], out=outs)
@@ -374,6 +383,7 @@ COMPILED = {
     "dynamic_slice": lambda x: gs.dynamic_slice(x, [0], [2]),
     "view": lambda x: gs.slice(x, [0], [2], copy=None),
     "many parts": lambda x: gs.split(x.reshape(-1), num_outputs=15),
+    "rows of more": lambda x: tuple(gs.split_to_sequence(x.repeat(8, 1), keepdims=0)),
     "list": lambda x: gs.contiguous([x.T, x]),
     "at": lambda x: gs.sequence_at(gs.sequence_insert(gs.sequence_erase(gs.split_to_sequence(x, 2)), x), -1),
     "construct": lambda x: gs.concat_from_sequence(gs.sequence_construct(x, x), axis=0),

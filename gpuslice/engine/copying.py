@@ -20,7 +20,7 @@ from gpuslice.engine.memory import raise_too_large
 from gpuslice.engine.prepared import prepared_for
 from gpuslice.engine.trace import Launch, is_tracing, record_allocation, record_launch
 from gpuslice.engine.views import View
-from gpuslice.libraries import Array
+from gpuslice.libraries import NUMPY, Array
 
 
 class Executor(Protocol):
@@ -103,6 +103,9 @@ def _through_bridges(
 ) -> list[Array]:
     """Return what `dense` or another function does for values of which only some can be copied as NumPy's."""
     lowered = lower(values)
+    if isinstance(lowered, Consecutive) and lowered.view.library is NUMPY:  # many parts of one array
+        part = values[0]
+        return [raised(part, copied) for copied in copies(lowered)]
     places = [i for i, low in enumerate(lowered) if low is not None and low.library.executor == "torch_cuda"]
     on_device = [values[i] for i in places]
     results: dict[int, Array] = {}

@@ -52,7 +52,7 @@ def memory_of(bridge: Bridge, array: Array, *, written: bool = False) -> tuple[A
     return (None, NUMPY) if cuda is None else (cuda.to_cupy(array), cuda.LIBRARY)
 
 
-def lower(values: abc.Sequence[Lazy], *, written: bool = False) -> list[Lazy | None]:
+def lower(values: abc.Sequence[Lazy], *, written: bool = False) -> abc.Sequence[Lazy | None]:
     """Return the values as values of NumPy or CuPy; None for those that their library has to copy, or copies faster.
 
     Parameters
@@ -60,6 +60,8 @@ def lower(values: abc.Sequence[Lazy], *, written: bool = False) -> list[Lazy | N
     written : bool
         Whether there are outputs.
     """
+    if isinstance(values, Consecutive):
+        return _lower_consecutive(values)
     lowered: list[Lazy | None] = []
     array = source = None
     library = NUMPY
@@ -76,6 +78,13 @@ def lower(values: abc.Sequence[Lazy], *, written: bool = False) -> list[Lazy | N
         else:
             lowered.append(value)
     return [None] * len(lowered) if by_their_library(values, lowered, written=written) else lowered
+
+
+def _lower_consecutive(values: Consecutive) -> abc.Sequence[Lazy | None]:
+    view = values.view
+    assert view.library.bridge is not None
+    source, library = memory_of(view.library.bridge, view.array)
+    return [None] * len(values) if source is None else values.of(View(source, view.region, library))
 
 
 def by_their_library(values: abc.Sequence[Lazy], lowered: abc.Sequence[Lazy | None], *, written: bool) -> bool:
