@@ -137,16 +137,18 @@ class OnCuda:
             self._inner.into(source, [cuda.to_cupy(target) for target in targets])
 
 
-def prepared_for(array: Array, values: abc.Sequence[Lazy], *, keep: bool = True) -> Prepared | None:
+def prepared_for(
+    array: Array, values: abc.Sequence[Lazy], *, keep: bool = True, dropped: int | None = None
+) -> Prepared | None:
     """Return how values that are regions of one array are copied; None if they are others, many or unusual.
 
-    ``keep=False`` is for a caller that keeps it.
+    The parameters are those of `prepared.prepared_for`. An axis is dropped of arrays that executors copy only.
     """
     bridge = None if type(array) in EXECUTORS else bridge_of(array)
     if bridge is None:
-        return prepared.prepared_for(array, values, keep=keep)
+        return prepared.prepared_for(array, values, keep=keep, dropped=dropped)
     source, library = memory_of(bridge, array)
-    if source is None:
+    if source is None or dropped is not None:
         return None
     views: list[Lazy] = []
     for value in values:

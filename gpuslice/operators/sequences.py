@@ -250,7 +250,7 @@ def split_to_sequence(
     views = items_of(sequence)
     if key is not None and split is None and not keepdims:
         kept = items_of(sequences.split_to_sequence(input, axis=axis)[0])  # views of one array, unlike those
-        _splits.learn(key, input, kept, dropped=axis % len(input.shape))
+        _splits.learn(key, input, kept, dropped=axis % len(input.shape))  # type: ignore[attr-defined]
     else:
         _splits.learn(key, input, views)
     parts = _splits.deliver(key, input, out)
