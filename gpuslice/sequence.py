@@ -205,7 +205,8 @@ def _one_dtype(items: tuple[Array, ...], dtype: str | None, argument: str) -> st
     names = list(dict.fromkeys(map(dtype_name, dtypes)))
     expected = dtype or (names[0] if names else "float32")
     if names and names != [expected]:
-        number, name = next((i, name) for i, name in enumerate(map(dtype_name, dtypes)) if name != expected)
+        all_names = [dtype_name(item.dtype) for item in items]
+        number, name = next((i, name) for i, name in enumerate(all_names) if name != expected)
         raise TypeError(f"{argument} must hold one dtype, {expected}; got {name} in {argument}[{number}]")
     return expected
 
