@@ -1,6 +1,7 @@
 // The host's kernels for one instruction set. This file is compiled once per set, with the set's flags.
 
 #include "host.h"
+#include "host_pages.h"
 #include "host_runs.h"
 #include "pixel_rows.cuh"
 #include "pixel_tiles.cuh"
@@ -49,7 +50,10 @@ void run_kernel(const void* parameters, HostIndex first, HostIndex last) {
       copy_stack_tile<HostIndex, K.width, kIsStacked>(tables.header, tile_of_block(tables, block),
                                                       kIsStacked ? tables.source : tables.target, memory);
   } else {
-    HostWalk walk(body_of<K>(tables), tables.header);
+    const auto body = body_of<K>(tables);
+    // Of the last block, since the pages of others may be written by now.
+    const bool past_caches = tables.header.stream && !is_untouched(end_of_block(tables, last - 1, body.kWidth));
+    HostWalk walk(body, tables.header, past_caches);
     walk.move_blocks(tables, first, last);
   }
 #if defined(__SSE2__)

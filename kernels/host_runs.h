@@ -19,8 +19,8 @@ template <class Body>
 class HostWalk final : public Walk {
  public:
   // Planes, which write to several places in turns, go past the caches by whole lines only: see host_lines.h.
-  HostWalk(const Body& body, const Header<HostIndex>& header)
-      : Walk(header, {Body::kWidth, Body::kStride, Body::kOneTarget}), body_(body) {}
+  HostWalk(const Body& body, const Header<HostIndex>& header, bool past_caches)
+      : Walk(header, {Body::kWidth, Body::kStride, Body::kOneTarget}, past_caches), body_(body) {}
 
  private:
   static constexpr bool kBackward = Body::kStride < 0;
@@ -48,7 +48,7 @@ class HostWalk final : public Walk {
     if constexpr (Body::kOneTarget)
       if (stream_) return move_runs_as<true>(source, target, runs, items, room);
     if constexpr (!Body::kOneTarget && kStoresPastCaches)
-      if (header_.stream && items >= kFewest) return move_lines_apart(source, target, runs, items);
+      if (past_caches_ && items >= kFewest) return move_lines_apart(source, target, runs, items);
     move_runs_as<false>(source, target, runs, items, room);
   }
 

@@ -34,6 +34,12 @@ GPUSLICE_OUTLINE inline Tile<HostIndex> tile_of_block(const Tables& tables, Host
   return tile_of(tables.header, tables, block);
 }
 
+// Return where the last item of a block goes.
+GPUSLICE_OUTLINE inline const char* end_of_block(const Tables& tables, HostIndex block, int width) {
+  const Tile<HostIndex> tile = tile_of_block(tables, block);
+  return tile.target + place_of(tables.header, tile, tile.end - 1, width).target;
+}
+
 class Walk {
  public:
   // Moves the blocks [first, last) of a launch.
@@ -44,10 +50,10 @@ class Walk {
   struct Traits {
     int width;          // bytes of an item in the target
     HostStride stride;  // bytes between the items of a run; 0: the header says
-    bool streams;       // whether it may store past the caches
+    bool streams;       // whether it may store past the caches vector by vector
   };
 
-  Walk(const Header<HostIndex>& header, const Traits& traits);
+  Walk(const Header<HostIndex>& header, const Traits& traits, bool past_caches);
 
   // Moves `runs` runs of `items` items each, pitch_ and target_pitch_ bytes apart. Each run of the source has `room`
   // items from the first of them on.
@@ -69,7 +75,8 @@ class Walk {
   const Header<HostIndex>& header_;
   const Traits traits_;
   const int last_;
-  const bool stream_;
+  const bool past_caches_;                             // whether to store past the caches
+  const bool stream_;                                  // and vector by vector
   const HostStride stride_;                            // bytes between the items of a run
   const HostStride pitch_;                             // bytes between runs of the source
   HostStride target_pitch_ = 0;                        // and of the target
@@ -95,11 +102,12 @@ class Walk {
   HostIndex at_[kMaxRank] = {}, extent_[kMaxRank] = {};  // its coordinates
 };
 
-inline Walk::Walk(const Header<HostIndex>& header, const Traits& traits)
+inline Walk::Walk(const Header<HostIndex>& header, const Traits& traits, bool past_caches)
     : header_(header),
       traits_(traits),
       last_(static_cast<int>(header.rank) - 1),
-      stream_(header.stream && traits.streams),
+      past_caches_(past_caches),
+      stream_(past_caches && traits.streams),
       stride_(header.source_stride[last_]),
       pitch_(last_ ? header.source_stride[last_ - 1] : 0) {
   set_length(header.shape[last_].value);

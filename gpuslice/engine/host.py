@@ -18,6 +18,8 @@ from gpuslice.overlap import are_apart, is_apart
 
 # Larger targets do not stay in the caches until they are read again, so stores bypass the caches.
 _STREAM_BYTES = 1 << 23
+# Single bytes of pixels are turned so slowly that stores through the caches keep up for longer.
+_STREAM_TURNED_BYTES = 1 << 26
 # Shorter runs that end inside a vector are faster through the caches.
 _STREAM_RUN = 512
 # Starting a thread costs as much as copying some hundred kilobytes.
@@ -96,7 +98,8 @@ HOST_EXECUTOR = HostExecutor()
 
 def _streams(launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> bool:
     """Return whether stores should bypass the caches: into large targets, by runs of whole vectors."""
-    if size < _STREAM_BYTES:
+    turns_bytes = launch.kind == "pixel_tiles" and launch.width == 1
+    if size < (_STREAM_TURNED_BYTES if turns_bytes else _STREAM_BYTES):
         return False
     if launch.kind in ("planes", "pixel_tiles", *STACK_KINDS):
         return True  # what is written at once begins at a cache line of its own
