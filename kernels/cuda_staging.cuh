@@ -29,19 +29,22 @@ GPUSLICE_INLINE void stage_rows(unsigned rows, unsigned bytes, unsigned vectors,
       const unsigned i = at + k * kThreads < count ? at + k * kThreads : at, row = i / vectors;
       return Staged{row, (i - row * vectors) * kVectorBytes};
     };
+    // What may be read is decided before the first load: the registers for that are free when the loads need them.
+    unsigned whole = 0, single = 0;  // a bit for each vector that is loaded whole, or goes item by item
+#pragma unroll
+    for (unsigned k = 0; k < Together; ++k) {
+      const Staged to = staged(k);
+      if (to.byte >= bytes) continue;
+      (are_readable<1>(span_at(to.row), source_at(to.row) + to.byte) ? whole : single) |= 1u << k;
+    }
     Vector128 loaded[Together][2] = {};
     unsigned offset[Together];
-    unsigned single = 0;  // a bit for each vector that goes item by item
 #pragma unroll
     for (unsigned k = 0; k < Together; ++k) {
       const Staged to = staged(k);
       const char* first = source_at(to.row) + to.byte;
       offset[k] = offset_of(first);
-      if (to.byte >= bytes) continue;
-      if (!are_readable<1>(span_at(to.row), first)) {
-        single |= 1u << k;
-        continue;
-      }
+      if (!(whole >> k & 1)) continue;
       loaded[k][0] = load128_aligned(first - offset[k]);
       if (offset[k]) loaded[k][1] = load128_aligned(first - offset[k] + kVectorBytes);
     }
