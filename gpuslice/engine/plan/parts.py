@@ -121,11 +121,11 @@ class Group:
     __slots__ = ("first", "flat", "members", "strides", "varying")
 
     def __init__(self, index: int, part: Part, flat: bool) -> None:
-        self.flat = flat
-        self.members = [index]
-        self.first = part
+        self.flat: bool = flat
+        self.members: list[int] = [index]
+        self.first: Part = part
         # A stride means nothing on an axis of one item; the first part with more says what it is.
-        self.strides = _given_strides(part)
+        self.strides: list[int | None] = _given_strides(part)
         self.varying: int | None = None
 
     def add(self, index: int, part: Part, flat: bool) -> bool:
