@@ -64,9 +64,15 @@ def _common() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="smaller arrays, two widths and fewer rounds")
     parser.add_argument("--case", action="append", help="only cases whose name contains this; may be repeated")
     parser.add_argument("--width", action="append", type=int, help="only items of so many bytes; may be repeated")
-    parser.add_argument("--rounds", type=int, help="how many times each call is timed, at least")
-    parser.add_argument("--mebibytes", type=int, help="largest size of a source")
+    parser.add_argument("--rounds", type=_positive, help="how many times each call is timed, at least")
+    parser.add_argument("--mebibytes", type=_positive, help="largest size of a source")
     return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on; got {text}")
+    return int(text)
 
 
 def _compared() -> argparse.ArgumentParser:

@@ -54,6 +54,10 @@ def runners_of(given: argparse.Namespace, device: str) -> list[Runner]:
     """Return the runners on a device that the options choose."""
     runners = [one for one in RUNNERS if one.device == device]
     if given.peer:
+        peers = {one.name.lower(): one.name for one in RUNNERS if one.name not in (PLAIN, OURS)}
+        for name in given.peer:
+            if name not in peers:
+                raise SystemExit(f"bench: --peer must be one of {', '.join(sorted(peers.values()))}; got {name}")
         runners = [one for one in runners if one.name in (PLAIN, OURS) or one.name.lower() in given.peer]
     return runners
 

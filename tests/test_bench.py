@@ -140,6 +140,23 @@ def test_the_command_writes_what_it_says(tmp_path, capsys):
     assert summary(result) in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", [[], ["sizes"], ["images"]])
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--peer", "Foo"], "--peer must be one of CuPy, NumPy"),
+        (["--case", "no such case"], "no case has such a name"),
+        (["--rounds", "0"], "--rounds: must be a whole number"),
+        (["--mebibytes", "-1"], "--mebibytes: must be a whole number"),
+    ],
+)
+def test_options_without_a_meaning_are_refused_before_anything_is_written(tmp_path, capsys, command, option, message):
+    with pytest.raises(SystemExit) as error:
+        main([*command, "--quick", *option, "--output", str(tmp_path / "results")])
+    assert message in f"{error.value} {capsys.readouterr().err}"
+    assert not list(tmp_path.iterdir())
+
+
 def result_of(seconds):
     """Make a result of reversed 1-D, 1 B, into, from seconds by runner."""
     cell = {"case": "reversed 1-D", "width": 1, "mode": "into", "notes": {}}
