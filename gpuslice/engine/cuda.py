@@ -93,7 +93,7 @@ class CudaExecutor(KernelExecutor):
 
     def run_planned(
         self,
-        planned: abc.Iterable[tuple[PackedLaunch, int]],
+        planned: abc.Sequence[tuple[PackedLaunch, int]],
         sources: abc.Sequence[int],
         targets: abc.Sequence[int],
         left: Pairs,

@@ -13,6 +13,7 @@ from gpuslice.engine import generic, host_library
 from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, ReadyLaunch
 from gpuslice.engine.plan import HOST_64, HOST_TUNING, VECTOR_BYTES, LaunchPlan, PackedLaunch, Part, pack
 from gpuslice.engine.plan.kernel_sources import STACK_KINDS
+from gpuslice.engine.trace import is_tracing
 from gpuslice.libraries import Array
 from gpuslice.overlap import are_apart, is_apart
 
@@ -89,11 +90,30 @@ class HostExecutor(KernelExecutor):
 
     def launch(self, kernel: int, ready: ReadyLaunch) -> None:
         """Run a kernel and wait for it."""
-        workers = min(threads(), ready.size // _BYTES_PER_THREAD) if ready.size >= 2 * _BYTES_PER_THREAD else 1
-        host_library.copy(kernel, ready.parameters, ready.packed.blocks, workers)
+        host_library.copy(kernel, ready.parameters, ready.packed.blocks, _workers(ready.size))
+
+    def run_planned(
+        self,
+        planned: abc.Sequence[tuple[PackedLaunch, int]],
+        sources: abc.Sequence[int],
+        targets: abc.Sequence[int],
+        left: Pairs,
+        array: Array,
+    ) -> None:
+        """Run what was planned. Most calls are one launch: nothing is made around it, and a small one shows that."""
+        if left or len(planned) != 1 or is_tracing():
+            super().run_planned(planned, sources, targets, left, array)
+            return
+        packed, size = planned[0]
+        host_library.copy(packed.kernel_number, packed.fill(sources, targets), packed.blocks, _workers(size))
 
 
 HOST_EXECUTOR = HostExecutor()
+
+
+def _workers(size: int) -> int:
+    """Return how many threads share a launch that moves so many bytes."""
+    return min(threads(), size // _BYTES_PER_THREAD) if size >= 2 * _BYTES_PER_THREAD else 1
 
 
 def _streams(launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> bool:

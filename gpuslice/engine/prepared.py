@@ -121,11 +121,18 @@ class ByKernels:
 
     def fresh_one(self, array: Array) -> Array:
         """Return a dense copy of the only region."""
-        return self.fresh(array)[0]
+        (target,) = self._executor.allocate(self.shapes, self._dtype, array)
+        self.into_one(array, target)
+        return target
 
     def into_one(self, array: Array, target: Array) -> None:
         """Copy the only region of an array into a target."""
-        self.into(array, (target,))
+        base, address = self._address(array), self._address(target)
+        planned = self._planned.get((base % VECTOR_BYTES, address % VECTOR_BYTES))
+        if planned is None or planned[1]:
+            self.into(array, (target,))
+        else:
+            self._executor.run_planned(planned[0], (base + self._offsets[0],), (address,), (), array)
 
     def into(self, array: Array, targets: abc.Sequence[Array]) -> None:
         """Copy each region of an array into its target."""
