@@ -44,4 +44,6 @@ def main(source: str, target: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: show_tiles.py RESULTS.npz PICTURE.png")
     main(*sys.argv[1:])

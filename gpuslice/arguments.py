@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuslice.dtypes import INTEGERS, dtype_name
 from gpuslice.errors import describe
-from gpuslice.libraries import Array, Library, check_readable, is_array, library_of, plain_array, shape_of
+from gpuslice.libraries import Array, Library, check_readable, is_array, is_symbolic, library_of, plain_array, shape_of
 from gpuslice.rules import show_int
 
 Ints: TypeAlias = abc.Sequence[int] | Array
@@ -112,6 +112,8 @@ def _all_integers(values: tuple[object, ...], argument: str) -> tuple[int, ...]:
 def _integer(value: object, argument: str, what: str) -> int:
     if type(value) is int:
         return value
+    if is_symbolic(value):
+        return value  # type: ignore[return-value]
     error = TypeError(f"{argument} must {what}; got {describe(value)}")
     if isinstance(value, (bool, np.ma.MaskedArray)):
         raise error
@@ -136,7 +138,8 @@ def _flat(value: Array, library: Library, argument: str) -> Array:
 def _read(array: Array, library: Library, argument: str) -> tuple[int, ...]:
     name = dtype_name(array.dtype)
     if name not in INTEGERS:
-        raise TypeError(f"{argument} must have an integer dtype; got {name}")
+        given = "object" if getattr(array.dtype, "kind", "") == "O" else name
+        raise TypeError(f"{argument} must have an integer dtype; got {given}")
     check_readable(array, library, argument)
     values = array.tolist() if hasattr(array, "tolist") else [int(array[i]) for i in range(array.shape[0])]
     return _all_integers(tuple(values), argument)

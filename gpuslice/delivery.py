@@ -6,8 +6,8 @@ import numpy as np
 
 from gpuslice import engine
 from gpuslice.engine import Consecutive, Lazy
-from gpuslice.errors import describe
-from gpuslice.libraries import NUMPY, Array, bridge_of, device_of, is_compiling, library_of, plain_array
+from gpuslice.errors import describe, is_compiling
+from gpuslice.libraries import NUMPY, Array, bridge_of, device_of, library_of, plain_array
 from gpuslice.overlap import overlapping, repeats_an_item
 
 

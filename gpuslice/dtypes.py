@@ -46,7 +46,7 @@ def itemsize(dtype: DType) -> int:
 def common_dtype(left: DType, right: DType) -> DType:
     """Return a NumPy dtype that holds both of two dtypes with one ONNX name.
 
-    They may still differ: in byte order, or in how NumPy stores text. Bytes become text if they meet it.
+    They may still differ: in byte order, or in how NumPy stores text.
 
     Raises
     ------
@@ -57,8 +57,6 @@ def common_dtype(left: DType, right: DType) -> DType:
         return left
     if np.dtype(object) in (left, right) and dtype_name(left) == "string":
         return np.dtype(object)
-    if left.kind + right.kind in ("ST", "TS"):  # NumPy stores bytes in a StringDType, but promotes neither
-        return left if left.kind == "T" else right
     try:
         return np.promote_types(left, right)
     except TypeError as error:

@@ -3,6 +3,8 @@
 Rules raise without a prefix; the entry point adds operator and version, once.
 """
 
+import builtins
+import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
 from types import TracebackType
@@ -33,6 +35,8 @@ def describe(value: object) -> str:
     if issubclass(kind, type):
         return f"the class {_shorten(value.__name__, _LONGEST_NAME)}"  # type: ignore[attr-defined]
     name = _shorten(kind.__name__, _LONGEST_NAME)
+    if hasattr(builtins, name) and kind is not getattr(builtins, name):  # such as NumPy's bool
+        name = f"{str(kind.__module__).partition('.')[0]}.{name}"
     if kind is int:
         return f"{name} {value}" if value.bit_length() <= _MOST_BITS else name  # type: ignore[attr-defined]
     if kind not in _PLAIN or (kind in (str, bytes) and len(value) > _LONGEST_SHOWN):  # type: ignore[arg-type]
@@ -62,7 +66,15 @@ def _shorten(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
+def is_compiling() -> bool:
+    """Return whether torch.compile follows this call, and runs it with stand-ins for the tensors."""
+    torch = sys.modules.get("torch")
+    return torch is not None and hasattr(torch, "compiler") and torch.compiler.is_compiling()
+
+
 def _add_prefix(error: BaseException, prefix: str) -> None:
+    if is_compiling():  # torch.compile cannot follow a change of an exception, and would show that and no more
+        return
     if isinstance(error, (UnicodeDecodeError, UnicodeEncodeError)):  # their message is made of five arguments
         error.reason = f"{error.reason} ({prefix})"
     elif type(error).__str__ is BaseException.__str__:

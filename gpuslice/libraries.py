@@ -29,7 +29,6 @@ __all__ = [
     "device_of",
     "has_memory",
     "is_array",
-    "is_compiling",
     "library_of",
     "plain_array",
     "shape_of",
@@ -134,10 +133,13 @@ def _is_tensor(kind: type) -> bool:
     return torch is not None and issubclass(kind, getattr(torch, "Tensor", ()))
 
 
-def is_compiling() -> bool:
-    """Return whether torch.compile follows this call, and runs it with stand-ins for the tensors."""
+def is_symbolic(value: object) -> bool:
+    """Return whether a value is an int of a length that PyTorch follows, such as ``x.shape[0]`` in `torch.export`.
+
+    `operator.index` would put the int of this call in its place.
+    """
     torch = sys.modules.get("torch")
-    return torch is not None and hasattr(torch, "compiler") and torch.compiler.is_compiling()
+    return torch is not None and hasattr(torch, "SymInt") and isinstance(value, torch.SymInt)
 
 
 def bridge_of(array: object) -> Bridge | None:

@@ -61,6 +61,12 @@ def _traced_by_jax(array: Array) -> str | None:
     return "its values are not known while JAX traces; give ints, a NumPy array, or a static argument of jax.jit"
 
 
+def _unread_of_torch(array: Array) -> str | None:
+    from gpuslice import torch_tensors
+
+    return torch_tensors.unread(array)
+
+
 def _without_a_value(array: Array) -> str | None:
     try:
         array.unwrap_numpy()
@@ -189,6 +195,7 @@ ROWS = {
         address=_address_of_torch,
         strides=strides_of_torch,
         make=_empty_of_torch,
+        unread=_unread_of_torch,
     ),
     "jax": Row(mutable=False, executor="jax", unread=_traced_by_jax),
     "dask": Row(

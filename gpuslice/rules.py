@@ -162,7 +162,10 @@ def _slice_axis(dim: int, start: int, end: int, step: int) -> tuple[int, int, in
 
 
 def _clamp(value: int, low: int, high: int) -> int:
-    return low if value < low else min(value, high)
+    # Not min(), which PyTorch's symbolic ints keep as a question of its own.
+    if value < low:
+        return low
+    return high if value > high else value
 
 
 def normalize_axis(axis: int, rank: int, name: str = "axis", given: abc.Sequence[int] | None = None) -> int:

@@ -142,7 +142,9 @@ class Sequence(abc.Sequence[ArrayT_co]):
         return sum(item is value for item in self._items)
 
     def __repr__(self) -> str:
-        shapes = [tuple(item.shape) for item in items_of(self)]
+        # JAX may put things without a shape in place of the items.
+        shapes = [getattr(item, "shape", None) for item in items_of(self)]
+        shapes = [shape if shape is None else tuple(shape) for shape in shapes]
         shown = ""
         if shapes and len(set(shapes)) == 1:
             shown = f", shape={shapes[0]}"
@@ -153,7 +155,8 @@ class Sequence(abc.Sequence[ArrayT_co]):
 
     def _repr_html_(self) -> str:
         items = islice(items_of(self), MOST_ROWS)
-        rows = [(i, shape_text(tuple(item.shape))) for i, item in enumerate(items)]
+        shapes = [getattr(item, "shape", None) for item in items]
+        rows = [(i, "None" if shape is None else shape_text(tuple(shape))) for i, shape in enumerate(shapes)]
         title = f"Sequence: {len(self)} item{'' if len(self) == 1 else 's'} of {self._dtype}"
         return html_table(title, ("item", "shape"), rows, len(self) - len(rows))
 
@@ -215,7 +218,8 @@ def known_dtype(dtype: DType) -> str:
     """Return the ONNX name of a dtype that sequences can hold; raise TypeError for others."""
     name = str.__str__(dtype) if isinstance(dtype, str) else _name_of(dtype)
     if name not in T16:
-        raise TypeError(f"dtype must be one of {', '.join(sorted(T16))}; got {describe(dtype)}")
+        given = describe(dtype) if name is None or isinstance(dtype, str) else name
+        raise TypeError(f"dtype must be one of {', '.join(sorted(T16))}; got {given}")
     return name
 
 

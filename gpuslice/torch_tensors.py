@@ -32,6 +32,7 @@ _DTYPES = {getattr(torch, name): np.dtype(name) for name in (*_NAMES, *_INTEGERS
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _FLIPPED = set(_DTYPES) - {torch.uint16, torch.uint32, torch.uint64} | {torch.bfloat16}
 _COPIED = frozenset(_DTYPES) | {torch.bfloat16}
+_MOST_AXES = 64  # of a NumPy array; a tensor may have more
 _QUANTIZED = frozenset({torch.qint8, torch.qint32, torch.quint8, torch.quint4x2, torch.quint2x4})
 
 
@@ -85,7 +86,7 @@ def _is_memory(tensor: Tensor, *, written: bool = False) -> bool:
     keys = _keys(tensor)
     if keys not in _KEYS or (written and keys in _INFERENCE_KEYS and not torch.is_inference_mode_enabled()):
         return False
-    return _is_stored(tensor)
+    return tensor.dim() <= _MOST_AXES and _is_stored(tensor)
 
 
 def kind(tensor: Tensor) -> tuple[Hashable, ...] | None:
@@ -144,9 +145,9 @@ def takes(tensors: Sequence[Tensor], outs: Sequence[Any], shapes: Iterable[tuple
     dtype, device = tensors[0].dtype, tensors[0].get_device()
     places = [(*bounds(tensor), False) for tensor in tensors]
     for out, shape in zip(outs, shapes, strict=True):
-        if type(out) not in _CLASSES or out.shape != shape or out.dtype != dtype or not out.is_contiguous():
+        if type(out) not in _CLASSES or not _is_memory(out, written=True):  # first: nested tensors have no shape
             return False
-        if not _is_memory(out, written=True) or out.get_device() != device:
+        if out.shape != shape or out.dtype != dtype or not out.is_contiguous() or out.get_device() != device:
             return False
         start = out.data_ptr()
         places.append((start, start + out.nbytes, True))
@@ -162,9 +163,11 @@ def takes(tensors: Sequence[Tensor], outs: Sequence[Any], shapes: Iterable[tuple
 
 
 def has_memory(tensor: Tensor) -> bool:
-    """Return whether a tensor has an address: one of torch.func, torch.compile or the device "meta" has none."""
-    if torch.compiler.is_compiling() or type(tensor) not in _CLASSES or tensor.is_meta:
+    """Return whether a tensor surely has an address: one of torch.func or of the device "meta" has none."""
+    if torch.compiler.is_compiling() or tensor.is_meta:
         return False
+    if type(tensor) not in _CLASSES and _dispatch_keys(tensor).has(torch._C.DispatchKey.Python):
+        return False  # a subclass whose operations are its own, and perhaps its memory
     return not (torch._C._functorch.is_functorch_wrapped_tensor(tensor) or torch._is_functional_tensor(tensor))
 
 
@@ -204,9 +207,23 @@ def fresh(tensor: Tensor, *, is_view: bool) -> Tensor:
 
 def flip(tensor: Tensor, axes: tuple[int, ...]) -> Tensor:
     """Return a tensor reversed along some axes, of any dtype: ``torch.flip`` lacks some."""
-    if tensor.dtype in _FLIPPED or tensor.requires_grad:
+    if tensor.dtype in _FLIPPED:
         return torch.flip(tensor, axes)
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise TypeError(f"data of dtype {tensor.dtype} must not require grad to go backward; torch.flip lacks it")
+    tensor = tensor.resolve_conj()  # a view of integers has no such bit
     return torch.flip(tensor.view(_BITS[tensor.element_size()]), axes).view(tensor.dtype)
+
+
+def unread(tensor: Tensor) -> str | None:
+    """Return why the values of a tensor cannot be read, and what to do; None if they can."""
+    if torch.compiler.is_compiling():
+        return None
+    if tensor.is_meta:
+        return "a tensor of the device meta has no values; give ints"
+    if torch._C._functorch.is_batchedtensor(tensor):
+        return "torch.vmap makes one call for all its values; give ints or a tensor that is not mapped"
+    return None
 
 
 def check(tensor: Tensor, argument: str) -> None:

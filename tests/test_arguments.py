@@ -199,7 +199,7 @@ BAD_BOUNDS = [
     ([np.ma.array(0, mask=True)], TypeError, "starts must hold ints; got MaskedArray"),
     ([np.ma.masked], TypeError, "starts must hold ints; got MaskedConstant"),
     ([np.array([0])], TypeError, "starts must hold ints; got ndarray"),
-    (np.array([0], object), TypeError, "starts must have an integer dtype; got string"),
+    (np.array([0], object), TypeError, "starts must have an integer dtype; got object"),
     (np.array([True]), TypeError, "starts must have an integer dtype; got bool"),
     (np.array([1.0]), TypeError, "starts must have an integer dtype; got float64"),
     (np.array(1), ValueError, r"starts must be 1-D; got shape \(\)"),

@@ -82,11 +82,12 @@ def test_cupy_chunks_are_dense_and_new(name):
 
 
 UNKNOWN = {
-    "slice": lambda x: gs.slice(x, [0], [1], axes=[1]),
-    "split": lambda x: gs.split(x, num_outputs=2, axis=1),
-    "split_to_sequence": lambda x: gs.split_to_sequence(x, axis=1),
-    "concat_from_sequence": lambda x: gs.concat_from_sequence([x, x], axis=1),
-    "contiguous": lambda x: gs.contiguous([x]),
+    "slice": (lambda x: gs.slice(x, [0], [1], axes=[1]), "data"),
+    "split": (lambda x: gs.split(x, num_outputs=2, axis=1), "input"),
+    "split_to_sequence": (lambda x: gs.split_to_sequence(x, axis=1), "input"),
+    "concat_from_sequence": (lambda x: gs.concat_from_sequence([lazy()[:0], x], axis=0), r"seq\[1\]"),
+    "sequence_at": (lambda x: gs.sequence_at([lazy(), x], -1), r"seq\[1\]"),
+    "contiguous": (lambda x: gs.contiguous([x]), r"views\[0\]"),
 }
 
 
@@ -94,10 +95,11 @@ UNKNOWN = {
 def test_unknown_lengths_are_refused(name):
     x = lazy()
     unknown = x[x[:, 0] > 10]
+    call, argument = UNKNOWN[name]
     message = r"must have a known length along axis 0; got shape \(nan, 8\): call compute_chunk_sizes\(\) first"
-    with pytest.raises(ValueError, match=message):
-        UNKNOWN[name](unknown)
-    UNKNOWN[name](unknown.compute_chunk_sizes())
+    with pytest.raises(ValueError, match=f": {argument} {message}"):
+        call(unknown)
+    call(unknown.compute_chunk_sizes())
 
 
 LAZY_BOUNDS = {

@@ -147,7 +147,10 @@ def test_sequences_are_containers():
         [row] for row in (2 * x).tolist()
     ]
     assert jax.tree.map(lambda row: row.astype(jnp.int8), rows).dtype == "int8"
-    assert jax.tree.map(lambda row: None, rows).dtype == "float32"
+    without_shapes = jax.tree.map(lambda row: None, rows)
+    assert without_shapes.dtype == "float32"
+    assert repr(without_shapes) == "Sequence(3 items, dtype='float32', shape=None)"
+    assert "<td>None</td>" in without_shapes._repr_html_()
     assert jax.jit(lambda: gs.sequence_empty("int32"))().dtype == "int32"
     assert jax.tree.structure(rows) != jax.tree.structure(gs.Sequence([np.zeros(1)] * 3))
 
@@ -165,7 +168,7 @@ def test_a_sequence_that_was_made_before_jax_was_imported():
 def test_scalar_types_of_jax():
     assert gs.sequence_empty(jnp.float32).dtype == "float32"
     assert gs.sequence_empty(jnp.bfloat16).dtype == "bfloat16"
-    with pytest.raises(TypeError, match="got the class float8_e4m3fn$"):
+    with pytest.raises(TypeError, match="got float8_e4m3fn$"):
         gs.sequence_empty(jnp.float8_e4m3fn)
 
 

@@ -19,6 +19,7 @@ NESTED, ENDLESS = [0], []
 for _ in range(20_000):
     NESTED = [NESTED]
 ENDLESS.append(ENDLESS)
+HUGE = np.broadcast_to(np.uint8(3), (2**62,))
 A, B, C = np.arange(3, dtype=np.float32), np.ones((2, 2), np.float32), np.array(7, np.float32)
 
 
@@ -373,7 +374,12 @@ def test_split_to_sequence_writes_any_number_of_arrays(count, keepdims):
             TypeError,
             "split must be an int, a sequence of ints or a 0-d or 1-D integer array; got float 1.5",
         ),
-        ({"split": np.ones((1, 1), int)}, ValueError, "split must be 1-D"),
+        ({"split": np.ones((1, 1), int)}, ValueError, r"split must be 0-d or 1-D; got shape \(1, 1\)"),
+        (
+            {"split": "1"},
+            TypeError,
+            "split must be an int, a sequence of ints or a 0-d or 1-D integer array; got str '1'",
+        ),
         ({"axis": 2}, ValueError, "axis must be in"),
         ({"keepdims": 2}, ValueError, "keepdims must be 0 or 1; got 2"),
         ({"keepdims": 0.0}, TypeError, "keepdims must be 0 or 1; got float 0.0"),
@@ -427,6 +433,21 @@ def test_concat_from_sequence(axis, new_axis, xp):
         ),
         ([C, C], {"axis": 0}, ValueError, "axis must name an axis, but rank 0 has no axes"),
         ([X], {"axis": 0, "new_axis": 2}, ValueError, "new_axis must be 0 or 1; got 2"),
+        (
+            [np.zeros((1,) * 64)] * 2,
+            {"axis": 0, "new_axis": 1},
+            ValueError,
+            "seq must hold tensors of at most 63 axes with new_axis=1; got 64",
+        ),
+        # More items than an array can have, and more bytes than there are addresses for.
+        ([HUGE] * 4, {"axis": 0}, ValueError, f"seq must hold at most {2**63 - 1} items along axis 0; got {2**64}"),
+        ([HUGE[:, None][:, :0]] * 4, {"axis": 0}, ValueError, f"seq must hold at most {2**63 - 1} items"),
+        (
+            [HUGE] * 4,
+            {"axis": 1, "new_axis": 1},
+            MemoryError,
+            f"1 output of {2**64} bytes in all cannot be allocated",
+        ),
     ],
 )
 def test_concat_errors(seq, arguments, error, message):
@@ -449,6 +470,11 @@ STRING = np.dtypes.StringDType()
         ([np.array(["bcd"], STRING), np.array([b"a"])], np.array(["bcd", "a"], STRING)),
         ([np.array(["bcd"], STRING), np.array(["a"])], np.array(["bcd", "a"], STRING)),
         ([np.array([b"a"]), np.array([b"\xff\xfe"])], np.array([b"a", b"\xff\xfe"])),
+        # UTF-8, which is ONNX's encoding, and as wide as the bytes are.
+        ([np.array(["a"]), np.array(["é".encode(), b"abc"])], np.array(["a", "é", "abc"])),
+        ([np.array(["é".encode()]), np.array(["a"])], np.array(["é", "a"], "U2")),
+        ([np.array(["a"], STRING), np.array([["é".encode(), b"b"]])[0, ::-1]], np.array(["a", "b", "é"], STRING)),
+        ([np.array(["a"]), np.array([b""])[:0]], np.array(["a"])),
     ],
     ids=repr,
 )
@@ -490,9 +516,11 @@ def test_concat_of_two_libraries_or_devices_is_refused():
         gs.concat_from_sequence([here, there], axis=0)
 
 
-def test_an_error_of_decoding_keeps_its_type_and_names_the_operator():
-    with pytest.raises(UnicodeDecodeError, match=f"decode byte 0xff.*{newest('ConcatFromSequence')}") as caught:
-        gs.concat_from_sequence([np.array(["a"]), np.array([b"\xff"])], axis=0)
+@pytest.mark.parametrize("dtype", ["U1", STRING], ids=["fixed width", "StringDType"])
+def test_an_error_of_decoding_keeps_its_type_and_names_operator_and_array(dtype):
+    message = rf"decode byte 0xff.*, in seq\[1\] \({newest('ConcatFromSequence')}\)"
+    with pytest.raises(UnicodeDecodeError, match=message) as caught:
+        gs.concat_from_sequence([np.array(["a"], dtype), np.array([b"\xff"])], axis=0)
     assert caught.value.object == b"\xff"
 
 

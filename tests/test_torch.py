@@ -369,6 +369,39 @@ def test_tracers_record_operations():
         assert (backward(wide).shape, backward(wide).dtype) == ((3, 3), torch.uint32)
 
 
+# Calls with one tensor as their result, and whether PyTorch can prove that it holds for all lengths in a range.
+OF_ANY_LENGTH = {
+    "to the end": (lambda x: gs.slice(x, [1], [2**63 - 1]), True),
+    "but the last": (lambda x: gs.slice(x, [0], [-1]), True),
+    "the last two": (lambda x: gs.dynamic_slice(x, [-2], [2**63 - 1]), True),
+    "backward": (lambda x: gs.slice(x, [-1], [-(2**63)], steps=[-1]), True),
+    "step 2": (lambda x: gs.slice(x, [0], [2**63 - 1], steps=[2]), False),
+    "step -2": (backward, False),
+    "to the length": (lambda x: gs.slice(x, [1], [x.shape[0]]), True),
+    "sizes": (lambda x: gs.split(x, [2, x.shape[0] - 2])[1], True),
+    "half": (lambda x: gs.split_to_sequence(x, x.shape[0] // 2)[0], False),
+    "num_outputs": (lambda x: gs.split(x, num_outputs=2)[1], False),
+}
+
+
+@pytest.mark.parametrize("name", OF_ANY_LENGTH)
+def test_tracers_keep_lengths(name):
+    """What was traced with 6 rows is right for 10."""
+    function, provable = OF_ANY_LENGTH[name]
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return function(x)
+
+    x, other = torch.arange(12.0).reshape(6, 2), torch.arange(20.0).reshape(10, 2)
+    assert torch.equal(make_fx(function, tracing_mode="symbolic")(x)(other), function(other))
+    dims = [torch.export.Dim.AUTO, *([torch.export.Dim("rows", min=4, max=100)] if provable else [])]
+    for dim in dims:
+        for strict in (False, True):
+            program = torch.export.export(Module(), (x,), dynamic_shapes=({0: dim},), strict=strict)
+            assert torch.equal(program.module()(other), function(other))
+
+
 def test_no_items_behind_the_end_of_a_storage():
     x = torch.arange(20.0).reshape(4, 5)
     for view in (x[4:, 1:], x[:, 1:].split([4, 0])[1]):
@@ -466,9 +499,13 @@ BAD_OUT = {
     "meta": (lambda x: torch.empty(5, 3, device="meta"), ValueError, "out must be on device cpu; got meta"),
     "sparse": (lambda x: x.to_sparse(), TypeError, "out must be a dense tensor; got a tensor of layout torch.sparse_coo"),
     "list": (lambda x: [x], TypeError, "out must be an array; got list"),
+    "nested": (lambda x: torch.nested.nested_tensor([torch.ones(2)]), TypeError, "out must be a dense tensor; got a nested tensor"),
+    "subclass": (lambda x: x.as_subclass(Subclass), ValueError, "out must not overlap an input"),
+    "subclass, itself": (lambda x: torch.empty(7).as_subclass(Subclass).as_strided((5, 3), (1, 1)), ValueError, "out must not overlap itself"),
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize("kind", BAD_OUT)
 def test_bad_out(kind):
     make, error, message = BAD_OUT[kind]
@@ -478,6 +515,51 @@ def test_bad_out(kind):
             gs.slice(x, [-1], [-9], steps=[-1], out=make(x))
         gs.slice(x, [-1], [-9], steps=[-1])
     assert torch.equal(x, plain())
+
+
+def test_outputs_of_subclasses_lie_apart():
+    x, block = plain().as_subclass(Subclass), torch.empty(6, 3).as_subclass(Subclass)
+    with pytest.raises(ValueError, match=rf"^{newest('Split')}: out\[1\] must not overlap out\[0\]"):
+        gs.split(x, [2, 3], out=[block[:2], block[1:4]])
+    out = torch.empty(3, 3).as_subclass(Subclass)
+    assert gs.slice(x, [-1], [-9], steps=[-2], out=out) is out
+    assert torch.equal(out, reference(plain()))
+
+
+def test_conjugate_views_without_a_flip_of_their_own():
+    x = torch.tensor([1 + 2j, 3 + 4j, 5 - 6j], dtype=torch.complex32)
+    assert backward(x.conj().reshape(3, 1)).tolist() == [[5 + 6j], [1 - 2j]]
+    with pytest.raises(
+        TypeError, match=f"^{newest('Slice')}: data of dtype torch.complex32 must not require grad to go"
+    ):
+        backward(x.reshape(3, 1).requires_grad_())
+
+
+def test_more_axes_than_numpy_has():
+    x = torch.ones((1,) * 70)
+    assert gs.slice(x, [0], [1]).shape == x.shape
+    out = torch.zeros((1,) * 70)
+    assert gs.concat_from_sequence([x], axis=0, out=out) is out
+    assert out.sum() == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, values: gs.slice(x, values, [2]),
+        lambda x, values: gs.slice(x, [values[0]], [2]),
+        lambda x, values: gs.split(x, values),
+        lambda x, values: gs.split_to_sequence(x, values[0])[0],
+        lambda x, values: gs.sequence_at([x], values),
+    ],
+)
+def test_values_that_are_not_known_are_refused(call):
+    with pytest.raises(
+        TypeError, match="must be known when the call is made; got Tensor of torch: .* meta has no values"
+    ):
+        call(plain(), torch.empty(1, dtype=torch.int64, device="meta"))
+    with pytest.raises(TypeError, match="must be known when the call is made; got Tensor of torch: torch.vmap makes"):
+        torch.vmap(lambda values: call(plain(), values))(torch.zeros(3, 1, dtype=torch.int64))
 
 
 @pytest.mark.filterwarnings("ignore")

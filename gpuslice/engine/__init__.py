@@ -6,7 +6,7 @@ from gpuslice.engine.copying import copy_into, dense, dense_in_one_block
 from gpuslice.engine.generic import gives_views, indexed
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.kernel_executor import BLOCK_ABOVE
-from gpuslice.engine.memory import check_parts_fit
+from gpuslice.engine.memory import TOO_LARGE, check_parts_fit
 from gpuslice.engine.prepared import EXECUTORS, PREPARERS, Prepared
 from gpuslice.engine.prepared_joins import PreparedJoin
 from gpuslice.engine.trace import Launch, Trace, is_tracing, trace
@@ -17,6 +17,7 @@ __all__ = [
     "BLOCK_ABOVE",
     "EXECUTORS",
     "PREPARERS",
+    "TOO_LARGE",
     "Consecutive",
     "Joined",
     "Launch",

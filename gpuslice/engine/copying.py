@@ -16,7 +16,7 @@ from gpuslice.engine.fields import field_by_field
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.kernel_executor import BLOCK_ALIGNMENT
 from gpuslice.engine.lowering import has_bridges, lower, lower_outs, raised
-from gpuslice.engine.memory import raise_too_large
+from gpuslice.engine.memory import TOO_LARGE, raise_too_large
 from gpuslice.engine.prepared import prepared_for
 from gpuslice.engine.trace import Launch, is_tracing, record_allocation, record_launch
 from gpuslice.engine.views import View
@@ -60,7 +60,7 @@ def dense(values: abc.Sequence[Lazy]) -> list[Array]:
         values = list(values)  # some make their items anew each time they are read
         # Not asarray(copy=True): it keeps Fortran order.
         targets = [_allocate(value) if value.library.mutable else None for value in values]
-    except MemoryError as error:
+    except TOO_LARGE as error:
         raise_too_large(values, error)
     _execute(values, targets)
     return targets if all(target is not None for target in targets) else _with_made(values, targets)
@@ -74,7 +74,7 @@ def dense_in_one_block(views: abc.Sequence[Lazy]) -> list[Array]:
         return dense(views)
     try:
         targets = _allocate_block(views)
-    except MemoryError as error:
+    except TOO_LARGE as error:
         raise_too_large(views, error)
     copy_into(views, targets)
     return targets

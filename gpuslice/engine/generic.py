@@ -8,7 +8,8 @@ from gpuslice.dtypes import itemsize
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.trace import Launch, is_tracing, record_allocation, record_launch
 from gpuslice.engine.views import View, ascending, index_of
-from gpuslice.libraries import Array, is_compiling
+from gpuslice.errors import is_compiling
+from gpuslice.libraries import Array
 from gpuslice.rules import Region
 
 

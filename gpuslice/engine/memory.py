@@ -1,6 +1,7 @@
 """Aligned memory, and errors for what cannot be allocated: they say how many outputs of how many bytes were wanted."""
 
 import os
+import sys
 from collections import abc
 from math import prod
 from typing import NoReturn
@@ -10,6 +11,9 @@ import numpy as np
 from gpuslice.dtypes import DType, itemsize
 from gpuslice.engine.joined import Lazy
 from gpuslice.libraries import NUMPY, Array, Shape, address_of_numpy
+
+# What NumPy raises if there is no memory for an array, and if there are not even addresses for it.
+TOO_LARGE = (MemoryError, ValueError)
 
 _FEW_PARTS = 1 << 16
 # What an output takes besides its items: an array object, its shape and strides, and its place in a tuple.
@@ -30,14 +34,17 @@ def aligned_empty(shape: Shape, dtype: DType) -> Array:
     return np.ndarray(shape, dtype, memory, -address_of_numpy(memory) % alignment)
 
 
-def raise_too_large(values: abc.Sequence[Lazy], error: MemoryError) -> NoReturn:
+def raise_too_large(values: abc.Sequence[Lazy], error: MemoryError | ValueError) -> NoReturn:
     """Raise an error for outputs that cannot be allocated. ``error`` is what the library said.
 
-    The error of a library other than NumPy is raised unchanged: its users catch it by its type.
+    NumPy says ValueError if there are no addresses for so many bytes. The error of a library other than NumPy is raised
+    unchanged: its users catch it by its type.
     """
     if any(value.library is not NUMPY for value in values):
         raise error
     size = sum(prod(value.shape) * itemsize(value.dtype) for value in values)
+    if isinstance(error, ValueError) and size <= sys.maxsize:
+        raise error
     outputs = "1 output" if len(values) == 1 else f"{len(values)} outputs"
     raise MemoryError(f"{outputs} of {size} bytes in all cannot be allocated") from error
 

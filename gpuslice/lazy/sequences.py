@@ -1,5 +1,6 @@
 """The sequence operators on views. Sequences hold references, so only SplitToSequence and Concat make new views."""
 
+import sys
 from collections import abc
 from typing import Any
 
@@ -9,16 +10,24 @@ from gpuslice import rules
 from gpuslice.arguments import Ints, flag, integer, integers, single_integer
 from gpuslice.dtypes import T15, dtype_name
 from gpuslice.engine import Joined, Lazy
-from gpuslice.lazy.slicing import as_lazy, as_view, axis_of, parts
-from gpuslice.libraries import Array, is_array
+from gpuslice.lazy.slicing import as_array, as_lazy, as_view, axis_of, parts
+from gpuslice.libraries import Array, is_array, plain_array
 from gpuslice.sequence import Item, Sequence, SequenceLike, as_sequence, items_of
 
+# Of an array of NumPy or PyTorch.
+_MOST_AXES = 64
 
-def sequence_at(input_sequence: SequenceLike[Any], position: int | Array, /) -> list[Any]:
-    """Return the output of SequenceAt-11: the item as a View or, in a graph, a Joined."""
+
+def sequence_at(
+    input_sequence: SequenceLike[Any], position: int | Array, /, *, argument: str = "input_sequence"
+) -> list[Any]:
+    """Return the output of SequenceAt-11: the item as a View or, in a graph, a Joined.
+
+    ``argument`` is what messages call the sequence.
+    """
     sequence = as_sequence(input_sequence)
-    item = sequence[rules.normalize_position(single_integer(position, "position"), len(sequence))]
-    return [as_lazy(item)]
+    at = rules.normalize_position(single_integer(position, "position"), len(sequence))
+    return [as_lazy(sequence[at], f"{argument}[{at}]")]
 
 
 def sequence_construct(*inputs: Item) -> list[Sequence[Any]]:
@@ -80,7 +89,10 @@ def _sizes(split: Ints | int | None) -> tuple[tuple[int, ...] | None, int]:
     """Return the sizes, if they are given one by one, and the size of every part, if they are not."""
     if split is None:
         return None, 1
-    if isinstance(split, abc.Sequence) or (type(split) is not int and is_array(split) and len(split.shape)):
+    rank = len(split.shape) if type(split) is not int and is_array(split) else 0
+    if rank > 1:
+        raise ValueError(f"split must be 0-d or 1-D; got shape {tuple(split.shape)}")  # type: ignore[union-attr]
+    if rank or (isinstance(split, abc.Sequence) and not isinstance(split, (str, bytes, bytearray))):
         return integers(split, "split"), 0
     return None, single_integer(split, "split", "an int, a sequence of ints or a 0-d or 1-D integer array")
 
@@ -90,17 +102,57 @@ def concat_from_sequence(
 ) -> list[Joined]:
     """Return the output of ConcatFromSequence-11. ``argument`` is what messages call the sequence."""
     stack, axis = flag(new_axis, "new_axis"), integer(axis, "axis")
-    items = items_of(as_sequence(input_sequence))
+    sequence = as_sequence(input_sequence)
+    items = items_of(sequence)
     if not items:
         raise ValueError(f"{argument} must hold at least one tensor; got an empty sequence")
-    axis = rules.normalize_axis(axis, len(items[0].shape) + stack)
+    rank = len(items[0].shape)
+    axis = rules.normalize_axis(axis, rank + stack)
+    if stack and rank >= _MOST_AXES:
+        raise ValueError(f"{argument} must hold tensors of at most {_MOST_AXES - 1} axes with new_axis=1; got {rank}")
+    if sequence.dtype == "string":
+        items = _decoded(items, argument)
     joined = None if stack else axis
     if set(map(type, items)) == {np.ndarray} and len({_outer(item.shape, joined) for item in items}) == 1:
-        return [Joined.of_numpy(_with_axis(items, axis) if stack else items, axis)]
+        return [_checked(Joined.of_numpy(_with_axis(items, axis) if stack else items, axis), argument)]
     # A loop that appends to a value makes each result a part of the next.
-    views = [as_view(item) if isinstance(item, Joined) and item.is_deep else as_lazy(item) for item in items]
+    views = [
+        as_view(item) if isinstance(item, Joined) and item.is_deep else as_lazy(item, f"{argument}[{i}]")
+        for i, item in enumerate(items)
+    ]
     _check_alike(views, joined, argument)
-    return [Joined.of_stack(views, axis) if stack else Joined(views, axis)]
+    return [_checked(Joined.of_stack(views, axis) if stack else Joined(views, axis), argument)]
+
+
+def _checked(joined: Joined, argument: str) -> Joined:
+    """Return a value if an array can have so many items along its axis."""
+    axis, count = joined.axis, joined.shape[joined.axis]
+    if count > sys.maxsize:
+        raise ValueError(f"{argument} must hold at most {sys.maxsize} items along axis {axis}; got {count}")
+    return joined
+
+
+def _decoded(items: abc.Sequence[Item], argument: str) -> abc.Sequence[Item]:
+    """Return the items with bytes as text, by UTF-8 as ONNX has it, if they are joined to text.
+
+    NumPy converts only ASCII to fixed-width text, and stores any bytes in a StringDType unread.
+    """
+    kinds = {item.dtype.kind for item in items}
+    if "S" not in kinds or "O" in kinds or len(kinds) == 1:
+        return items
+    return [
+        _as_text(as_array(item), f"{argument}[{i}]") if item.dtype.kind == "S" else item for i, item in enumerate(items)
+    ]
+
+
+def _as_text(array: Array, argument: str) -> Array:
+    # As wide as NumPy would make it, so that the dtype of the result depends on no item.
+    text = np.dtype(f"U{array.dtype.itemsize}")
+    try:
+        return np.asarray(np.strings.decode(plain_array(array), "utf-8"), text)
+    except UnicodeDecodeError as error:
+        error.reason += f", in {argument}"
+        raise
 
 
 def _with_axis(arrays: abc.Sequence[Array], axis: int) -> list[Array]:

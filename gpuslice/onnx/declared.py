@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorShapeProto, TypeProto, ValueInfoProto
 
+from gpuslice.display import shape_text
 from gpuslice.dtypes import FLOATS, INTEGERS, dtype_name
 from gpuslice.engine import View
 from gpuslice.errors import describe, error_prefix
@@ -109,8 +110,8 @@ class Declared:
             raise TypeError(f"{argument} must have dtype {self.dtype}; got {given}")
         check_text(view.array, argument)
         if self.shape is not None and not _fits(view.shape, self.shape):
-            shape = ", ".join("?" if dim is None else str(dim) for dim in self.shape)
-            raise ValueError(f"{argument} must have shape ({shape}); got {view.shape}")
+            wanted = shape_text(tuple("?" if dim is None else dim for dim in self.shape))
+            raise ValueError(f"{argument} must have shape {wanted}; got {shape_text(view.shape)}")
         return view
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuslice.caches import BoundedCache
-from gpuslice.engine import Prepared, View, is_tracing, prepared_for
+from gpuslice.engine import TOO_LARGE, Prepared, View, is_tracing, prepared_for
 from gpuslice.libraries import Array, bridge_of
 from gpuslice.onnx.evaluate import finish
 from gpuslice.sequence import Sequence, items_of
@@ -118,7 +118,7 @@ class KnownRuns:
             for copies in known.copies:
                 for place, result in zip(copies.places, self._results(copies, inputs), strict=True):
                     tensors[place] = result
-        except MemoryError:
+        except TOO_LARGE:
             return None
         waiting, outputs = iter(tensors), []
         for dtype, count in known.outputs:

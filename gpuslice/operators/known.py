@@ -14,6 +14,7 @@ from gpuslice.engine import (
     BLOCK_ABOVE,
     EXECUTORS,
     PREPARERS,
+    TOO_LARGE,
     Joined,
     Lazy,
     Prepared,
@@ -50,7 +51,7 @@ class KnownCalls:
             if prepared.shapes and is_usual(array, out, prepared.shapes[0]):
                 prepared.into_one(array, out)
                 return out
-        except MemoryError:  # the call in full says what was wanted
+        except TOO_LARGE:  # the call in full says what was wanted
             pass
         return None
 
@@ -72,7 +73,7 @@ class KnownCalls:
                 written = tuple(out)
                 prepared.into(array, written)
                 return written
-        except MemoryError:  # the call in full says what was wanted
+        except TOO_LARGE:  # the call in full says what was wanted
             pass
         return None
 
@@ -110,7 +111,7 @@ class KnownJoins:
             if is_usual_join(arrays, out, prepared.shape):
                 prepared.into(arrays, out)
                 return out
-        except MemoryError:  # the call in full says what was wanted
+        except TOO_LARGE:  # the call in full says what was wanted
             pass
         return None
 

@@ -31,7 +31,7 @@ def sequence_at(
         In [-n, n - 1] for n tensors. Negative values count from the end.
     copy : bool or None
     out : array, optional
-        Both as for `slice`.
+        Both as for `slice`. ``out`` must not overlap the tensor. It may be another one of the sequence.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def sequence_at(
     -----
     Source: ONNX SequenceAt, version 11.
     """
-    view = sequences.sequence_at(as_sequence(seq, argument="seq"), position)[0]
+    view = sequences.sequence_at(as_sequence(seq, argument="seq"), position, argument="seq")[0]
     key = key_of(view.array, (), (), None, None) if copy is True else None  # a slice without bounds
     array: ArrayT | None = _items.deliver_one(key, view.array, out)
     if array is None:

@@ -8,9 +8,9 @@ import numpy as np
 from gpuslice.arguments import Ints
 from gpuslice.delivery import deliver, deliver_one
 from gpuslice.engine import BLOCK_ABOVE, View
-from gpuslice.errors import prefixes_errors
+from gpuslice.errors import describe_no_array, prefixes_errors
 from gpuslice.lazy.slicing import slice_10, split_18
-from gpuslice.libraries import ArrayT
+from gpuslice.libraries import ArrayT, is_array
 from gpuslice.operators.known import KnownCalls, key_of, key_of_split
 from gpuslice.sequence import Sequence, SequenceLike
 from gpuslice.versions import newest
@@ -260,6 +260,8 @@ def _contiguous_one(view: Any, out: Any) -> Any:
     key = key_of(view, (), (), None, None)  # a slice without bounds
     array = _slices.deliver_one(key, view, out)
     if array is None:
+        if not is_array(view):
+            raise TypeError(f"views must be an array, or a list or tuple of arrays; got {describe_no_array(view)}")
         whole = View.of(view, "views")
         _slices.learn(key, view, [whole])
         array = _slices.deliver_one(key, view, out)
