@@ -37,8 +37,10 @@ void run_kernel(const void* parameters, HostIndex first, HostIndex last) {
   const Tables tables(parameters);
   if constexpr (K.kind == kTiles) {
     alignas(kLineBytes) char memory[TileShape<K.width>::kMemory];
+    const Header<HostIndex>& header = tables.header;
+    const bool direct = writes_directly<K.width>(header.tiles, header.target_stride[header.rank - 2], header.stream);
     for (HostIndex block = first; block < last; ++block)
-      copy_tile<HostIndex, K.width>(tables.header, tile_of_block(tables, block), memory);
+      copy_tile<HostIndex, K.width>(header, tile_of_block(tables, block), direct ? nullptr : memory);
   } else if constexpr (K.kind == kPixelTiles) {
     alignas(kLineBytes) char memory[kPixelTileMemory];
     for (HostIndex block = first; block < last; ++block)

@@ -28,10 +28,12 @@ class HostWalk final : public Walk {
   // Vectors' worth of items that read a cache line, or if items are gathered, write one.
   static constexpr int kLine = Body::kRead == 0     ? (Body::kWritten > 1 ? 1 : 4)
                                : Body::kSources > 1 ? 4
-                               : Body::kRead > 2    ? 1
+                               : Body::kRead > 2    ? (Body::kOneTarget && Body::kWritten > 2 ? 2 : 1)
                                                     : 4 / Body::kRead;
   // Shorter runs of several targets have too few whole lines.
   static constexpr HostIndex kFewest = 4 * kLineBytes / Body::kWidth;
+  // Runs of so many vectors are moved by whole lines of the target.
+  static constexpr HostIndex kLongRun = 32;
   // And those in kAhead bytes.
   static constexpr HostIndex kAtEnd = Body::kRead ? kAhead * Body::kSources / (Body::kRead * kVectorBytes) : 0;
 
@@ -136,7 +138,7 @@ class HostWalk final : public Walk {
         prefetch(source + i * pitch, ahead);
         vector[i] = load(body, source + i * pitch, Body::kStride).vector[0];
       }
-      store_from_any_vector<Stream>(target, vector);
+      store<Stream>(target, vector);
     }
     move_short_runs<Stream, 1>(body, source, target, runs);
   }
@@ -176,7 +178,7 @@ class HostWalk final : public Walk {
       Vector128 vector[Vectors];
 #pragma GCC unroll 8
       for (int i = 0; i < Vectors; ++i) vector[i] = load(body, source + i * kStep, Body::kStride).vector[0];
-      store_from_any_vector<Stream>(target, vector);
+      store<Stream>(target, vector);
     }
   }
 
@@ -205,6 +207,14 @@ class HostWalk final : public Walk {
       }
     }
     if constexpr (Stream && Body::kDense && Body::kWritten == 1) move_pages(body, source, target, vectors, step);
+    if constexpr (!Stream && Body::kWritten == 1)
+      if (vectors >= kLongRun) return move_long_run(source, target, vectors, step);
+    move_lines<Stream>(body, source, target, vectors, step, ahead, ahead_at_end);
+  }
+
+  template <bool Stream>
+  GPUSLICE_INLINE void move_lines(const Body& body, const char* source, char* target, HostIndex vectors,
+                                  HostStride step, HostStride ahead, HostStride ahead_at_end) const {
     for (; vectors >= kLine; vectors -= kLine) {
       if (ahead) prefetch_vectors<kLine>(source, vectors > kAtEnd ? ahead : ahead_at_end);
       move_line<Stream, kLine>(body, source, target, step);
@@ -218,6 +228,26 @@ class HostWalk final : public Walk {
         }
       if (vectors) move_line<Stream, 1>(body, source, target, step);
     }
+  }
+
+  // Move a run through the caches by whole lines of the target, and what lies before the first and after the last line
+  // by vectors that overlap these. Stores to a line take half as long if no other store comes between them. So this is
+  // a function of its own, with registers for all that its loop counts.
+  GPUSLICE_OUTLINE void move_long_run(const char* source, char* target, HostIndex vectors, HostStride step) const {
+    const Body body = body_;
+    const HostStride read = kBackward ? -step : step, write = kBackward ? -kTargetStep : kTargetStep;
+    const char* last_source = source + static_cast<HostStride>(vectors - 1) * read;
+    char* last_target = target + static_cast<HostStride>(vectors - 1) * write;
+    const auto edge = reinterpret_cast<uintptr_t>(kBackward ? target + kTargetStep : target);
+    const HostIndex items = (kBackward ? edge : -edge) % kLineBytes / Body::kWidth;
+    const char* from = source;
+    char* to = target;
+    for (HostIndex moved = 0; moved < items; moved += Body::kItems) move_line<false, 1>(body, from, to, step);
+    source += static_cast<HostStride>(items) * (read / Body::kItems);
+    target += static_cast<HostStride>(items) * (write / Body::kItems);
+    move_lines<false>(body, source, target, (vectors * Body::kItems - items) / Body::kItems, step, ahead_,
+                      ahead_at_end_);
+    move_line<false, 1>(body, last_source, last_target, step);
   }
 
   // Move whole pages, a line of each of four in turns: reading several pages at a time is faster if they come from
@@ -245,7 +275,9 @@ class HostWalk final : public Walk {
   // Move Count vectors' worth of items, and go on to the next ones.
   template <bool Stream, int Count>
   GPUSLICE_INLINE void move_line(const Body& body, const char*& source, char*& target, HostStride step) const {
-    if constexpr (Body::kWritten > 1 && Body::kOneTarget && Count % 2 == 0) {
+    // Past the caches, two times three vectors would end within a line.
+    constexpr bool kInPairs = Count % 2 == 0 && (!Stream || Body::kSources > 1 || Body::kWritten == 2);
+    if constexpr (Body::kWritten > 1 && Body::kOneTarget && kInPairs) {
 #pragma GCC unroll 2
       for (int i = 0; i < Count; i += 2) move_pair<Stream>(body, source, target, step);
     } else if constexpr (Body::kWritten > 1) {
@@ -258,7 +290,11 @@ class HostWalk final : public Walk {
 #pragma GCC unroll 4
       for (int i = 0; i < Count; ++i, source += kBackward ? -step : step)
         vector[kBackward ? Count - 1 - i : i] = load(body, source, stride()).vector[0];
-      store<Stream>(kBackward ? target - (Count - 1) * kTargetStep : target, vector);
+      char* const first = kBackward ? target - (Count - 1) * kTargetStep : target;
+      if constexpr (Stream)
+        store_cs(first, vector);
+      else
+        store_in_order<kBackward>(first, vector);
       target += Count * (kBackward ? -kTargetStep : kTargetStep);
     }
   }
@@ -274,7 +310,7 @@ class HostWalk final : public Walk {
       for (int j = 0; j < Body::kWritten; ++j)
         vector[(kBackward ? 1 - i : i) * Body::kWritten + j] = registers.vector[j];
     }
-    store_from_any_vector<Stream>(kBackward ? target - kTargetStep : target, vector);
+    store<Stream, kBackward>(kBackward ? target - kTargetStep : target, vector);
     target += 2 * (kBackward ? -kTargetStep : kTargetStep);
   }
 
@@ -294,6 +330,7 @@ class HostWalk final : public Walk {
   GPUSLICE_INLINE void prefetch_vectors(const char* source, HostStride ahead) const {
     if constexpr (Body::kSources > 1) return prefetch_each(source, ahead);
     prefetch(source, ahead);
+    if constexpr (Count * Body::kRead > 4) prefetch(source, ahead + kLineBytes);
     if constexpr (Body::kRead == 0) {
       const HostStride apart = stride_ < 0 ? -stride_ : stride_;
       const int every = apart >= kLineBytes ? 1 : apart ? static_cast<int>(kLineBytes / apart) : Count * Body::kItems;

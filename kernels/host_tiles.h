@@ -1,5 +1,6 @@
 // How a host thread moves a tile of the tiles kernel: squares of vectors are transposed in registers, on the way from
-// the source to memory of the thread's own, from which each row of the target is written at once.
+// the source to memory of the thread's own, from which each row of the target is written at once. Of arrays that the
+// caches hold they go to the target itself.
 //
 // One thread's job: a tile.
 // Limits: any address. With `stream`, target rows begin at multiples of 16 bytes.
@@ -20,7 +21,13 @@ struct TileShape {
   static constexpr bool kAtLines = true;
   static constexpr unsigned kPitch = kRun * Width + 32;  // the padding keeps a column out of one set of the cache
   static constexpr unsigned kMemory = kUnit * kPitch;
+  // So many tiles, or less, stay in the second-level cache. Then it is faster to write their target in pieces than by
+  // way of memory in between. Wide items fill a line in so few pieces that this holds for more of them.
+  static constexpr unsigned kDirectTiles = (Width < 8 ? 1 << 20 : 1 << 22) / (kRun * kUnit * Width);
 };
+
+// Target rows so far apart share so few sets of the first-level cache that they do not stay there together.
+constexpr long long kPitchOfFewSets = 2048;
 
 #if defined(__AVX2__)
 constexpr unsigned kSquaresAtOnce = 2;  // one in each half of a register
@@ -81,7 +88,7 @@ GPUSLICE_INLINE void transpose(Vector (&square)[Items]) {
 // Transpose a vector of each row, and store the columns `pitch` bytes apart. A square has as many rows as a vector has
 // items; several are one above the other.
 template <int Width, unsigned Squares, class Row>
-GPUSLICE_INLINE void transpose_squares(const Row& row_at, char* target, unsigned pitch) {
+GPUSLICE_INLINE void transpose_squares(const Row& row_at, char* target, long long pitch) {
   using Rows = SquareRows<Squares>;
   constexpr unsigned kItems = kVectorBytes / Width;
   typename Rows::Vector square[kItems];
@@ -95,7 +102,7 @@ GPUSLICE_INLINE void transpose_squares(const Row& row_at, char* target, unsigned
 // Transpose all squares of a tile of `run` rows by `unit` items. If a side is no whole number of them, the last ones
 // overlap those before. `fetched` bytes of each row after the tile are prefetched.
 template <int Width, unsigned Squares, class Row>
-GPUSLICE_INLINE void transpose_tile(const Row& row_at, unsigned run, unsigned unit, unsigned fetched, unsigned pitch,
+GPUSLICE_INLINE void transpose_tile(const Row& row_at, unsigned run, unsigned unit, unsigned fetched, long long pitch,
                                     char* memory) {
   constexpr unsigned kItems = kVectorBytes / Width, kRows = Squares * kItems;
   if constexpr (Squares > 1)
@@ -134,7 +141,15 @@ GPUSLICE_INLINE void copy_row(char* target, const char* source, unsigned bytes, 
   memcpy(target + at, source + at, bytes - at);
 }
 
-// Move a tile of `run` by `unit` items; both addresses are those of its first item.
+// Whether the tiles of a launch are written to the target itself: its part stays in the caches, and the rows of a tile
+// in the first-level cache.
+template <int Width>
+inline bool writes_directly(unsigned long long tiles, long long write_pitch, bool stream) {
+  return !stream && tiles <= TileShape<Width>::kDirectTiles && write_pitch % kPitchOfFewSets;
+}
+
+// Move a tile of `run` by `unit` items; both addresses are those of its first item. Without memory of the thread's own
+// it is written directly.
 template <int Width>
 GPUSLICE_INLINE void move_tile(const char* source, long long read_pitch, char* target, long long write_pitch,
                                unsigned run, unsigned unit, bool stream, char* memory) {
@@ -146,8 +161,12 @@ GPUSLICE_INLINE void move_tile(const char* source, long long read_pitch, char* t
         copy_item<Width>(target + u * write_pitch + r * Width, source + r * read_pitch + u * Width);
     return;
   }
-  transpose_tile<Width, kSquaresAtOnce>([&](unsigned r) { return source + r * read_pitch; }, run, unit,
-                                        Shape::kUnit * Width, Shape::kPitch, memory);
+  const auto row_at = [&](unsigned r) { return source + r * read_pitch; };
+  if (!memory) {
+    transpose_tile<Width, kSquaresAtOnce>(row_at, run, unit, Shape::kUnit * Width, write_pitch, target);
+    return;
+  }
+  transpose_tile<Width, kSquaresAtOnce>(row_at, run, unit, Shape::kUnit * Width, Shape::kPitch, memory);
   for (unsigned u = 0; u < unit; ++u)
     copy_row(target + u * write_pitch, memory + u * Shape::kPitch, run * Width, stream);
 }

@@ -34,6 +34,18 @@ GPUSLICE_INLINE Vector128 load128(const char* source) {
 // Store 16 bytes to any address.
 GPUSLICE_INLINE void store128(char* target, Vector128 v) { memcpy(target, &v, sizeof v); }
 
+// Store neighbours in the order of their addresses, or in the reverse order. Stores to a cache line take half as long
+// if no store to another line comes between them, and a compiler would not keep an order.
+template <bool Backward, int Count>
+GPUSLICE_INLINE void store_in_order(char* target, const Vector128 (&v)[Count]) {
+#pragma GCC unroll 8
+  for (int j = 0; j < Count; ++j) {
+    const int i = Backward ? Count - 1 - j : j;
+    store128(target + i * kVectorBytes, v[i]);
+    __asm__ volatile("" ::: "memory");
+  }
+}
+
 template <int Bytes>
 using Word = std::conditional_t<Bytes == 4, uint32_t, uint64_t>;
 
@@ -104,18 +116,11 @@ GPUSLICE_INLINE void copy_line_cs(char* target, const char* source) {
   store_cs(target, line);
 }
 
-// Store neighbours, past the caches if Stream.
-template <bool Stream, int Count>
-GPUSLICE_INLINE void store(char* target, const Vector128 (&v)[Count]) {
-  if constexpr (Stream) return store_cs(target, v);
-#pragma GCC unroll 8
-  for (int i = 0; i < Count; ++i) store128(target + i * kVectorBytes, v[i]);
-}
-
 // Store one or an even number of neighbours; past the caches the address is aligned to 16, not always to kStreamBytes.
-template <bool Stream, int Count>
-GPUSLICE_INLINE void store_from_any_vector(char* target, const Vector128 (&v)[Count]) {
-  if (!Stream || Count == 1 || reinterpret_cast<uintptr_t>(target) % kStreamBytes == 0) return store<Stream>(target, v);
+template <bool Stream, bool Backward = false, int Count>
+GPUSLICE_INLINE void store(char* target, const Vector128 (&v)[Count]) {
+  if constexpr (!Stream) return store_in_order<Backward>(target, v);
+  if (Count == 1 || reinterpret_cast<uintptr_t>(target) % kStreamBytes == 0) return store_cs(target, v);
   store128cs(target, v[0]);
   if constexpr (Count > 2) {
     Vector128 inner[Count - 2];

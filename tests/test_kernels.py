@@ -123,6 +123,46 @@ def test_large_targets_anywhere_in_a_line(case):
         assert {launch.kernel for launch in t.launches} == {kernel}
 
 
+# Views of so many items, and the kernel that copies them: runs of about the length from which whole lines are written,
+# and targets of tiles that are written directly or, since their rows would share sets of the cache, by way of memory.
+IN_THE_CACHES = {
+    "forward": (lambda n: items(n + 5)[5:], "rows<1, 1>"),
+    "backward": (lambda n: items(n)[R], "rows<1, -1>"),
+    "words": (lambda n: items(n, dtype="u4")[R], "rows<4, -1>"),
+    "wide": (lambda n: items(n, dtype="c16")[R], "rows<16, -1>"),
+    "step 2": (lambda n: items(2 * n)[::2], "rows<1, 2>"),
+    "step -3": (lambda n: items(3 * n, dtype="u2")[::-3], "rows<2, -3>"),
+    "step 7": (lambda n: items(7 * n, dtype="u8")[::7], "rows<8, 0>"),
+    "rows": (lambda n: items(4, n + 3)[:, n:0:-1], "rows<1, -1>"),
+    "mirrored pixels": (lambda n: items(n, 4)[:, R], "rearranged<1, 4>"),
+    "pixels backward": (lambda n: items(n, 3, dtype="u2")[R], "rearranged<2, -3>"),
+    "tiles": (lambda n: items(n, 65).T, "tiles<1, 0>"),
+    "tiles of wide items": (lambda n: items(n, 33, dtype="u8").T, "tiles<8, 0>"),
+    "tiles, few sets": (lambda n: items(1024, 20 + n % 7, dtype="u2").T, "tiles<2, 0>"),
+}  # fmt: skip
+
+
+@compiled
+@pytest.mark.parametrize("case", IN_THE_CACHES)
+def test_targets_anywhere_in_a_line(case, kernels_for_all):
+    """Runs are moved by whole cache lines of the target, wherever in a line it begins and ends."""
+    make, kernel = IN_THE_CACHES[case]
+    kernels = set()
+    for count in (31, 63, 64, 127, 128, 129, 255, 256, 257, 511, 512, 513, 575, 1000):
+        view = make(count)
+        for lead in range(0, 64, min(view.itemsize, 8)):
+            buffer = np.zeros(view.nbytes + 192, np.uint8)
+            start = -buffer.ctypes.data % 64 + lead
+            out = buffer[start : start + view.nbytes].view(view.dtype).reshape(view.shape)
+            with gs.trace() as t:
+                gs.contiguous(view, out=out)
+            kernels |= {launch.kernel for launch in t.launches}
+            assert np.array_equal(out.view(np.uint8), np.ascontiguousarray(view).view(np.uint8))
+            buffer[start : start + view.nbytes] = 0
+            assert not buffer.any()
+    assert kernel in kernels
+
+
 def test_without_kernels_numpy_copies_everything(monkeypatch):
     monkeypatch.setattr(host_library, "LIBRARY", None)
     assert host_library.instruction_set() == ""
