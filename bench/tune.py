@@ -15,18 +15,18 @@ from gpuslice.engine import choice
 
 # Views of an array of about so many bytes. The kinds differ in their runs and in how many views there are.
 CASES: dict[str, Callable[[int], list[Any]]] = {
-    "contiguous": lambda size: [np.zeros(size + 64, np.uint8)[64:]],
-    "runs of 512 B": lambda size: [np.zeros((max(1, size // 512), 1024), np.uint8)[:, :512]],
-    "runs of 64 B": lambda size: [np.zeros((max(1, size // 64), 128), np.uint8)[:, :64]],
-    "runs of 6 B": lambda size: [np.zeros((max(1, size // 6), 8), np.uint8)[:, :6]],
-    "reversed, 1 B": lambda size: [np.zeros(size, np.uint8)[::-1]],
-    "reversed, 4 B": lambda size: [np.zeros(size // 4, np.float32)[::-1]],
-    "step 2, 1 B": lambda size: [np.zeros(2 * size, np.uint8)[::2]],
-    "step 2, 4 B": lambda size: [np.zeros(size // 2, np.float32)[::2]],
-    "transposed, 4 B": lambda size: [np.zeros((max(1, size // 256), 64), np.float32).T],
-    "transposed, 16 B": lambda size: [np.zeros((max(1, size // 1024), 64), np.complex128).T],
-    "4 parts of rows": lambda size: np.split(np.zeros((max(1, size // 1024), 1024), np.uint8), 4, axis=1),
-    "32 parts of rows": lambda size: np.split(np.zeros((max(1, size // 4096), 4096), np.uint8), 32, axis=1),
+    "contiguous": lambda size: [np.ones(size + 64, np.uint8)[64:]],
+    "runs of 512 B": lambda size: [np.ones((max(1, size // 512), 1024), np.uint8)[:, :512]],
+    "runs of 64 B": lambda size: [np.ones((max(1, size // 64), 128), np.uint8)[:, :64]],
+    "runs of 6 B": lambda size: [np.ones((max(1, size // 6), 8), np.uint8)[:, :6]],
+    "reversed, 1 B": lambda size: [np.ones(size, np.uint8)[::-1]],
+    "reversed, 4 B": lambda size: [np.ones(size // 4, np.float32)[::-1]],
+    "step 2, 1 B": lambda size: [np.ones(2 * size, np.uint8)[::2]],
+    "step 2, 4 B": lambda size: [np.ones(size // 2, np.float32)[::2]],
+    "transposed, 4 B": lambda size: [np.ones((max(1, size // 256), 64), np.float32).T],
+    "transposed, 16 B": lambda size: [np.ones((max(1, size // 1024), 64), np.complex128).T],
+    "4 parts of rows": lambda size: np.split(np.ones((max(1, size // 1024), 1024), np.uint8), 4, axis=1),
+    "32 parts of rows": lambda size: np.split(np.ones((max(1, size // 4096), 4096), np.uint8), 32, axis=1),
 }
 SIZES = [1 << power for power in range(12, 23)]
 

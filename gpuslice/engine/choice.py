@@ -49,9 +49,9 @@ class Costs:
     numpy_odd_item: float = 2
     numpy_far_item: float = 1.3
     numpy_lost_item: float = 3
-    kernel_call: float = 7000
-    kernel_part: float = 1050
-    kernel_run: float = 4
+    kernel_call: float = 3300
+    kernel_part: float = 950
+    kernel_run: float = 0.9
     kernel_pixel: float = 0.7
     kernel_byte: float = 0.026
     kernel_item: float = 0.25
