@@ -25,6 +25,8 @@ CASES: dict[str, Callable[[int], list[Any]]] = {
     "step 2, 4 B": lambda size: [np.ones(size // 2, np.float32)[::2]],
     "transposed, 4 B": lambda size: [np.ones((max(1, size // 256), 64), np.float32).T],
     "transposed, 16 B": lambda size: [np.ones((max(1, size // 1024), 64), np.complex128).T],
+    "4 columns, 1 B": lambda size: np.split(np.ones((max(1, size // 4), 4), np.uint8), 4, axis=1),
+    "4 columns, 4 B": lambda size: np.split(np.ones((max(1, size // 16), 4), np.float32), 4, axis=1),
     "4 parts of rows": lambda size: np.split(np.ones((max(1, size // 1024), 1024), np.uint8), 4, axis=1),
     "32 parts of rows": lambda size: np.split(np.ones((max(1, size // 4096), 4096), np.uint8), 32, axis=1),
 }

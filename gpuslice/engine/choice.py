@@ -49,8 +49,8 @@ class Costs:
     numpy_odd_item: float = 2
     numpy_far_item: float = 1.3
     numpy_lost_item: float = 3
-    kernel_call: float = 3300
-    kernel_part: float = 950
+    kernel_call: float = 3600
+    kernel_part: float = 1100
     kernel_run: float = 0.9
     kernel_pixel: float = 0.7
     kernel_byte: float = 0.026
@@ -116,12 +116,14 @@ def _times(itemsize: int, items: int, shape: tuple[int, ...], strides: tuple[int
         return size / run * COSTS.numpy_run + size * COSTS.numpy_byte, size / run * short + size * COSTS.kernel_byte
     if itemsize % PIXEL_CHANNELS == 0 and itemsize < VECTOR_BYTES:
         return items * COSTS.numpy_odd_item, items * COSTS.kernel_pixel + size * COSTS.kernel_byte
-    step = abs(strides[-1])
-    if step >= _LINE_BYTES > itemsize and shape[-1] * _LINE_BYTES >= _CACHE_BYTES:
+    # Of the innermost axis of more than one item: NumPy leaves out the others, too.
+    axes = zip(reversed(shape), reversed(strides), strict=True)
+    inner, step = next((count, abs(stride)) for count, stride in axes if count > 1)
+    if step >= _LINE_BYTES > itemsize and inner * _LINE_BYTES >= _CACHE_BYTES:
         far_item = COSTS.numpy_far_item if size < _CACHES_BYTES else COSTS.numpy_lost_item
         return items * far_item, size * COSTS.kernel_far_byte
     gathered = step > itemsize * (_STEPS_IN_REGISTERS if itemsize <= 2 else 1)
-    by_numpy = items * COSTS.numpy_item + items / shape[-1] * COSTS.numpy_run
+    by_numpy = items * COSTS.numpy_item + items / inner * COSTS.numpy_run
     return by_numpy, items * COSTS.kernel_item if gathered else size * COSTS.kernel_byte
 
 
