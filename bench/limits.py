@@ -18,8 +18,8 @@ SEVENTH = (
     "reason is not known yet."
 )
 THREE = (
-    "three outputs are written in turn, and each store reads its cache line first. Non-temporal stores were half as "
-    "fast if the outputs' addresses agree in their low 12 bits. Writing one output after the other might help."
+    "the outputs are written in turns, a cache line of each at a time, past the caches. What else limits them is not "
+    "known yet."
 )
 PAGES = (
     "new outputs are new pages, which the system clears first. onnxruntime reuses memory that it has freed before. "
