@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from bench import options
@@ -38,15 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(given: argparse.Namespace, device: str) -> None:
-    from bench import numbers, report
+    from bench import report, run
     from bench.cases import CASES
     from bench.chart import draw
 
     result = _measured(given, device, CASES)
-    given.output.mkdir(parents=True, exist_ok=True)
-    stem = given.output / f"{given.name or device}-{result['machine']['date']}"
-    Path(f"{stem}.json").write_text(numbers.as_json(result))
-    Path(f"{stem}.md").write_text(report.markdown(result))
+    stem = run.save(given, result, given.name or device, report.markdown(result))
     drawn = not given.no_chart and draw(result, f"{stem}.png")
     print(report.summary(result))
     print(f"\nEvery case: {stem}.md{f', chart: {stem}.png' if drawn else ''}")

@@ -28,7 +28,7 @@ def section(result: dict[str, Any]) -> str:
     rows = []
     for case, width, mode, times in found:
         numbers = [_milliseconds(times, name) for name in names]
-        rows.append(line([case.recipe, case.channels, width, _OUTPUTS[mode], *numbers, _marked(times)]))
+        rows.append(line([case.recipe, case.channels, width, _OUTPUTS[mode], *numbers, marked_share(times)]))
     shares = [share for *_, times in found if (share := share_of(times))]
     behind = sum(share < NOISE for share in shares)
     count = f"Another library is ahead by more than the noise in {behind} of {len(shares)} rows."
@@ -66,11 +66,16 @@ def _summary(found: Sequence[tuple[Any, int, str, Numbers]]) -> str:
 def _milliseconds(times: Numbers, name: str) -> str:
     if name not in times:
         return "-"
-    value = 1e3 * times[name]
+    return short(1e3 * times[name])
+
+
+def short(value: float) -> str:
+    """Return a number of three digits."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _marked(times: Numbers) -> str:
+def marked_share(times: Numbers) -> str:
+    """Return the share of a row as the tables show it."""
     share = share_of(times)
     if share is None:
         return "-"

@@ -5,12 +5,14 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.case import LARGE, Case
 from bench.estimate import in_words, seconds_of
 from bench.machine import threads
 from bench.measure import MOST_TIMES, CudaClock, HostClock, Timed, measure
+from bench.numbers import as_json
 from bench.progress import progress
 from bench.runners import OURS, PLAIN, RUNNERS, Runner
 
@@ -78,6 +80,15 @@ def timed(
         os.environ["GPUSLICE_NUM_THREADS"] = str(cell.threads)
         most = 1 if given.quick and not cell.case.small else MOST_TIMES
         yield cell, measure(cell.case, cell.width, runners, clock, rounds, most)
+
+
+def save(given: argparse.Namespace, result: dict[str, Any], name: str, text: str) -> Path:
+    """Write a result and its report to the folder of the results; return their path without the suffix."""
+    given.output.mkdir(parents=True, exist_ok=True)
+    stem = given.output / f"{name}-{result['machine']['date']}"
+    Path(f"{stem}.json").write_text(as_json(result))
+    Path(f"{stem}.md").write_text(text)
+    return stem
 
 
 def result_of(given: argparse.Namespace, device: str) -> dict[str, Any]:

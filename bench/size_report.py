@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from statistics import geometric_mean
 from typing import Any
 
-from bench.image_report import share_of
+from bench.image_report import marked_share, share_of, short
 from bench.machine import in_words
 from bench.measure import MODES
 from bench.numbers import NOISE, TITLES, Numbers, line, table
@@ -89,18 +89,7 @@ def _table(rows: list[Row]) -> str:
     lines = []
     for row in rows:
         times = medians(row)
-        speed = _short(row["bytes"] / times[OURS] / 1e9) if OURS in times else "-"
-        each = [_short(1e6 * times[name]) if name in times else "-" for name in names]
-        lines.append(line([row["case"], row["width"], in_bytes(row["size"]), *each, speed, _marked(times)]))
+        speed = short(row["bytes"] / times[OURS] / 1e9) if OURS in times else "-"
+        each = [short(1e6 * times[name]) if name in times else "-" for name in names]
+        lines.append(line([row["case"], row["width"], in_bytes(row["size"]), *each, speed, marked_share(times)]))
     return table(["case", "bytes per item", "size", *names, "GB/s", "share"], lines)
-
-
-def _short(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _marked(times: Numbers) -> str:
-    share = share_of(times)
-    if share is None:
-        return "-"
-    return f"**{share:.2f}**" if share < NOISE else f"{share:.2f}"

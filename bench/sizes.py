@@ -5,14 +5,13 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isqrt, prod
-from pathlib import Path
 from typing import Any
 
 from bench import numbers, size_report
 from bench.case import BACK, Case
 from bench.images import IMAGES
 from bench.machine import all_threads
-from bench.run import Cell, chosen, result_of, runners_of, timed
+from bench.run import Cell, chosen, result_of, runners_of, save, timed
 from bench.runners import Runner
 from bench.size_chart import draw
 
@@ -51,10 +50,7 @@ def main(given: argparse.Namespace) -> None:
     cells = cells_of(given, counts)
     rows = list(_rows(given, cells, runners))
     result = result_of(given, "cpu") | {"size": max(cell.case.size for cell in cells), "cells": rows}
-    given.output.mkdir(parents=True, exist_ok=True)
-    stem = given.output / f"sizes-{result['machine']['date']}"
-    Path(f"{stem}.json").write_text(numbers.as_json(result))
-    Path(f"{stem}.md").write_text(size_report.markdown(result))
+    stem = save(given, result, "sizes", size_report.markdown(result))
     drawn = not given.no_chart and draw(result, f"{stem}.png")
     print(size_report.summary(result))
     print(f"\nEvery size: {stem}.md{f', picture: {stem}.png' if drawn else ''}")

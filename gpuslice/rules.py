@@ -162,7 +162,7 @@ def _slice_axis(dim: int, start: int, end: int, step: int) -> tuple[int, int, in
 
 
 def _clamp(value: int, low: int, high: int) -> int:
-    # Not min(), which PyTorch's symbolic ints keep as a question of its own.
+    # Not min(): of PyTorch's symbolic ints it makes an expression, which torch.export cannot always simplify.
     if value < low:
         return low
     return high if value > high else value

@@ -142,9 +142,7 @@ class Sequence(abc.Sequence[ArrayT_co]):
         return sum(item is value for item in self._items)
 
     def __repr__(self) -> str:
-        # JAX may put things without a shape in place of the items.
-        shapes = [getattr(item, "shape", None) for item in items_of(self)]
-        shapes = [shape if shape is None else tuple(shape) for shape in shapes]
+        shapes = list(map(_shape_of, items_of(self)))
         shown = ""
         if shapes and len(set(shapes)) == 1:
             shown = f", shape={shapes[0]}"
@@ -155,8 +153,8 @@ class Sequence(abc.Sequence[ArrayT_co]):
 
     def _repr_html_(self) -> str:
         items = islice(items_of(self), MOST_ROWS)
-        shapes = [getattr(item, "shape", None) for item in items]
-        rows = [(i, "None" if shape is None else shape_text(tuple(shape))) for i, shape in enumerate(shapes)]
+        shapes = map(_shape_of, items)
+        rows = [(i, "None" if shape is None else shape_text(shape)) for i, shape in enumerate(shapes)]
         title = f"Sequence: {len(self)} item{'' if len(self) == 1 else 's'} of {self._dtype}"
         return html_table(title, ("item", "shape"), rows, len(self) - len(rows))
 
@@ -221,6 +219,12 @@ def known_dtype(dtype: DType) -> str:
         given = describe(dtype) if name is None or isinstance(dtype, str) else name
         raise TypeError(f"dtype must be one of {', '.join(sorted(T16))}; got {given}")
     return name
+
+
+def _shape_of(item: Any) -> tuple[Any, ...] | None:
+    """Return the shape of an item; None if it has none: JAX may put anything in place of the items."""
+    shape = getattr(item, "shape", None)
+    return None if shape is None else tuple(shape)
 
 
 def _name_of(dtype: DType) -> str | None:

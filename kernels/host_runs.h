@@ -25,17 +25,18 @@ class HostWalk final : public Walk {
  private:
   static constexpr bool kBackward = Body::kStride < 0;
   static constexpr HostStride kTargetStep = Body::kItems * Body::kWidth;
-  // Vectors' worth of items that read a cache line, or if items are gathered, write one.
+  // Vectors' worth of items that are moved at once: they read a cache line, or if items are gathered, write one. Two of
+  // pixels with three channels or more, so that fewer lines are written in two turns.
   static constexpr int kLine = Body::kRead == 0     ? (Body::kWritten > 1 ? 1 : 4)
                                : Body::kSources > 1 ? 4
                                : Body::kRead > 2    ? (Body::kOneTarget && Body::kWritten > 2 ? 2 : 1)
                                                     : 4 / Body::kRead;
   // Shorter runs of several targets have too few whole lines.
   static constexpr HostIndex kFewest = 4 * kLineBytes / Body::kWidth;
+  // The vectors' worth of items in kAhead bytes.
+  static constexpr HostIndex kAtEnd = Body::kRead ? kAhead * Body::kSources / (Body::kRead * kVectorBytes) : 0;
   // Runs of so many vectors are moved by whole lines of the target.
   static constexpr HostIndex kLongRun = 32;
-  // And those in kAhead bytes.
-  static constexpr HostIndex kAtEnd = Body::kRead ? kAhead * Body::kSources / (Body::kRead * kVectorBytes) : 0;
 
   // What the addresses of streaming stores are to be a multiple of: a vector, or of pixels whose vectors are stored
   // together a cache line, if a pixel begins there.

@@ -16,6 +16,7 @@ from gpuslice.versions import newest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import torch.autograd.forward_ad as forward_ad  # noqa: E402
+from tensors import BACK, BITS, LAYOUTS, random_bits  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
@@ -28,28 +29,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning"),
 ]
 
-BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
 ALL = torch_tensors._DTYPES.keys() | {getattr(torch, name) for name in dir(torch) if name.startswith(("float", "complex", "bfloat", "bits"))}  # fmt: skip
 DTYPES = sorted({dtype for dtype in ALL if isinstance(dtype, torch.dtype)}, key=str)
-BACK = ([-1, -1], [-99, -99], [0, 1], [-1, -2])
-LAYOUTS = {
-    "plain": lambda x: x,
-    "transposed": lambda x: x.T.contiguous().T,
-    "strided": lambda x: torch.stack([x, x], -1)[..., 1],
-    "offset": lambda x: torch.cat([x[:1], x])[1:],
-}
 
 
 def ints(x):
     """Return the items of a plain tensor as integers of their size, in NumPy."""
     return x.detach().contiguous().view(BITS[x.element_size()]).numpy()
-
-
-def random_bits(dtype, *shape):
-    made = np.random.default_rng(0).integers(0, 256, (*shape, dtype.itemsize), np.uint8)
-    if dtype is torch.bool:
-        made %= 2
-    return torch.from_numpy(made).view(BITS[dtype.itemsize])[..., 0].view(dtype)
 
 
 def assert_bits(actual, expected, dtype):

@@ -15,6 +15,8 @@ from gpuslice.versions import newest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
+from tensors import BACK, BITS, LAYOUTS, random_bits  # noqa: E402
+
 from gpuslice import torch_tensors  # noqa: E402
 
 pytestmark = [
@@ -22,18 +24,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental:UserWarning"),
 ]
 
-BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
 DTYPES = [
     torch.bool, torch.uint8, torch.float8_e4m3fn, torch.bfloat16, torch.float16, torch.uint16, torch.complex32,
     torch.float32, torch.uint32, torch.float64, torch.uint64, torch.complex64, torch.complex128,
 ]  # fmt: skip
-BACK = ([-1, -1], [-99, -99], [0, 1], [-1, -2])
-LAYOUTS = {
-    "plain": lambda x: x,
-    "transposed": lambda x: x.T.contiguous().T,
-    "strided": lambda x: torch.stack([x, x], -1)[..., 1],
-    "offset": lambda x: torch.cat([x[:1], x])[1:],
-}
 
 
 class StandIn(torch.Tensor):
@@ -110,13 +104,6 @@ def on_cuda(monkeypatch, request):
 def ints(x):
     """Return the items of a tensor as integers of their size, in NumPy."""
     return np.array(x.detach().cpu().as_subclass(torch.Tensor).contiguous().view(BITS[x.element_size()]).numpy())
-
-
-def random_bits(dtype, *shape):
-    made = np.random.default_rng(0).integers(0, 256, (*shape, dtype.itemsize), np.uint8)
-    if dtype is torch.bool:
-        made %= 2
-    return torch.from_numpy(made).view(BITS[dtype.itemsize])[..., 0].view(dtype)
 
 
 def assert_bits(actual, expected, like):
