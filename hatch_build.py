@@ -1,12 +1,13 @@
-"""Build hook: compiles kernels/ for the host and puts the library into the wheel.
+"""Build hook: compiles kernels/ for the host and puts the library, and the module for known calls, into the wheel.
 
 The environment variable GPUSLICE_KERNELS says what to do:
 
 auto (default)
     Compile if there is a C++20 compiler. If there is none, the wheel is pure Python and says why in ``gpuslice info``.
-    If there is one and the kernels do not compile, the build fails.
+    If there is one and the kernels do not compile, the build fails. Without the headers of Python or NumPy the wheel
+    has no module for known calls, which are slower then.
 require
-    Fail without a compiler, too.
+    Fail without a compiler or without those headers, too.
 off
     Do not compile. What an editable install has already stays, and is used if its sources are the same.
 """
@@ -36,7 +37,7 @@ class CustomBuildHook(BuildHookInterface):
         if version != "editable":
             self.scratch = tempfile.TemporaryDirectory()
             folder = Path(self.scratch.name)
-        reason = self.compile(build, folder / build.LIBRARY)
+        reason = self.compile(build, folder)
         if reason:
             (folder / build.REASON).write_text(f"{reason}\n")
             self.app.display_warning(f"gpuslice: {reason}; NumPy will copy in place of the kernels")
@@ -45,29 +46,35 @@ class CustomBuildHook(BuildHookInterface):
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
         if version != "editable":
-            made = build.REASON if reason else build.LIBRARY
-            build_data["force_include"][str(folder / made)] = f"gpuslice/{made}"
+            for made in folder.iterdir():
+                build_data["force_include"][str(made)] = f"gpuslice/{made.name}"
 
     def finalize(self, version, build_data, artifact_path):
         """Remove what the wheel has now."""
         if self.scratch is not None:
             self.scratch.cleanup()
 
-    def compile(self, build, library):
-        """Compile the library, and return why there is none; empty if there is one."""
+    def compile(self, build, folder):
+        """Compile the library and the module, and return why there is no library; empty if there is one."""
         mode = os.environ.get("GPUSLICE_KERNELS", "auto")
         if mode not in MODES:
             raise SystemExit(f"GPUSLICE_KERNELS must be one of {', '.join(MODES)}; got {mode!r}")
         if mode == "off":
             return "they were not built, since GPUSLICE_KERNELS was off"
+        kernels = Path(self.root) / "kernels"
         try:
-            build.compile_library(Path(self.root) / "kernels", library)
+            build.compile_library(kernels, folder / build.LIBRARY)
+            build.compile_calls(kernels, folder / build.CALLS)
+        except build.NoHeaders as error:
+            if mode == "require":
+                raise SystemExit(f"GPUSLICE_KERNELS=require, but {error}") from error
+            self.app.display_warning(f"gpuslice: {error}; known calls stay in Python")
         except build.NoCompiler as error:
             if mode == "require":
                 raise SystemExit(f"GPUSLICE_KERNELS=require, but {error}") from error
             return build.reason_of(error)
         except build.KernelsDoNotCompile as error:
-            library.with_name(build.REASON).write_text(f"{build.reason_of(error)}\n")
+            (folder / build.REASON).write_text(f"{build.reason_of(error)}\n")
             raise SystemExit(f"the kernels do not compile:\n{error}") from error
         return ""
 

@@ -113,6 +113,7 @@ def small_kernels(tmp_path, monkeypatch):
     for name in ("host.cpp", "host.h", "config.h", "shared.h"):
         shutil.copy(kernel_sources.folder() / name, folder)
     (folder / "host_kernels.cpp").write_text(KERNELS_CPP)
+    (folder / "calls.cpp").write_text("#include <Python.h>\n#include <numpy/arrayobject.h>\n")
     return folder, tmp_path / "_kernels.so"
 
 

@@ -485,6 +485,12 @@ def test_concat_of_several_kinds_of_text(items, expected):
     assert_same(out, expected)
 
 
+def test_a_known_concat_decodes_bytes_again(kernels_for_all):
+    items = [np.full((3000, 3), "ab"), np.full((3000, 3), b"cd")]
+    for _ in range(2):
+        assert_same(gs.concat_from_sequence(items, axis=1), np.concatenate(items, axis=1))
+
+
 @pytest.mark.parametrize("order", "<>")
 def test_concat_of_two_byte_orders(order):
     items = [np.arange(2, dtype=">i4"), np.arange(2, dtype="<i4")]

@@ -224,6 +224,8 @@ def prepared_join(arrays: abc.Sequence[Array], joined: Joined, *, new_axis: bool
     """Return how a join of arrays is copied, of which ``joined`` is the result; None if it is unusual."""
     bridge = joined.library.bridge
     if bridge is None:
+        if any(array.dtype != joined.dtype for array in arrays):  # bytes that were decoded to be joined to text
+            return None
         return prepared_joins.prepared_join(joined, new_axis=new_axis)
     sources = [memory_of(bridge, part.array) for part in joined.parts]
     if any(source is None or library is not NUMPY for source, library in sources):

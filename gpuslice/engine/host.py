@@ -82,7 +82,8 @@ class HostExecutor(KernelExecutor):
 
     def pack(self, launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> list[PackedLaunch]:
         """Return the parameters of a launch."""
-        return pack(launch, HOST_64, HOST_TUNING, stream=_streams(launch, parts, size))
+        packed = pack(launch, HOST_64, HOST_TUNING, stream=_streams(launch, parts, size))
+        return [PackedLaunch(*one[:-1], host_library.compiled(one)) for one in packed]
 
     def kernel(self, packed: PackedLaunch) -> int:
         """Return the number of a kernel in the list that the library was built from."""
@@ -105,6 +106,9 @@ class HostExecutor(KernelExecutor):
             super().run_planned(planned, sources, targets, left, array)
             return
         packed, size = planned[0]
+        if packed.compiled is not None:
+            packed.compiled.run(sources, targets, _workers(size), size)
+            return
         host_library.copy(packed.kernel_number, packed.fill(sources, targets), packed.blocks, _workers(size))
 
 

@@ -1,8 +1,10 @@
-"""Compile the kernels for the host: what the build hook of a wheel and ``nox -s kernels`` have in common.
+"""Compile kernels/ for the host: what the build hook of a wheel and ``nox -s kernels`` have in common.
 
     python gpuslice/engine/host_build.py    compiles in place, in a checkout
 
-Both load this file by its path, before NumPy is installed, so it imports the standard library only.
+This makes two files: the library of the kernels, and the extension module for known calls. The second needs the headers
+of Python and NumPy, too. Both callers load this file by its path, before gpuslice can be imported, so it imports the
+standard library only.
 """
 
 import importlib.util
@@ -12,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections import abc
 from pathlib import Path
@@ -61,10 +64,15 @@ def _load_sources() -> ModuleType:
 _SOURCES = _load_sources()
 LIBRARY: str = _SOURCES.LIBRARY
 REASON: str = _SOURCES.REASON
+CALLS: str = _SOURCES.CALLS
 
 
 class NoCompiler(Exception):
     """There is no C++ compiler that can compile the kernels; the message says why."""
+
+
+class NoHeaders(Exception):
+    """The headers that an extension module needs are not here; the message says which."""
 
 
 class KernelsDoNotCompile(Exception):
@@ -104,6 +112,40 @@ def compile_library(kernels: Path, library: Path) -> None:
         _run_all([[*compiler, *define, *_LINK, source, *objects, *_words("LDFLAGS"), "-o", fresh]])
         shutil.copy(fresh, library.with_suffix(".new"))
     library.with_suffix(".new").replace(library)  # at once: a process that has the old one loaded keeps it
+
+
+def compile_calls(kernels: Path, module: Path) -> None:
+    """Compile the extension module for known calls. If that fails, no module is left there, not even an older one.
+
+    Raises
+    ------
+    NoCompiler
+    NoHeaders
+        There are no headers of Python or NumPy, or this Python has no stable ABI: it is not CPython, or has no GIL.
+    KernelsDoNotCompile
+    """
+    module.unlink(missing_ok=True)
+    compiler = find_compiler()
+    headers = [f"-I{folder}" for folder in _header_folders()]
+    define = f'-DGPUSLICE_DIGEST="{_SOURCES.digest_of(kernels)}"'
+    fresh = module.with_suffix(".new")
+    _run_all([[*compiler, define, *headers, *_LINK, str(kernels / "calls.cpp"), *_words("LDFLAGS"), "-o", str(fresh)]])
+    fresh.replace(module)
+
+
+def _header_folders() -> list[Path]:
+    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise NoHeaders("this Python has no stable ABI")
+    python = Path(sysconfig.get_path("include"))
+    if not (python / "Python.h").is_file():
+        raise NoHeaders(f"the headers of Python are not in {python}")
+    numpy = importlib.util.find_spec("numpy")
+    folders = list(numpy.submodule_search_locations or ()) if numpy is not None else []
+    includes = [Path(folder) / "_core/include" for folder in folders]
+    found = [folder for folder in includes if (folder / "numpy/arrayobject.h").is_file()]
+    if not found:
+        raise NoHeaders("the headers of NumPy 2 are not installed")
+    return [python, found[0]]
 
 
 def find_compiler() -> list[str]:
@@ -169,16 +211,19 @@ def _words(variable: str) -> list[str]:
 
 
 def main() -> int:
-    """Compile the kernels of a checkout in place, and print what went wrong."""
+    """Compile both files of a checkout in place, and print what went wrong."""
     package = Path(__file__).resolve().parents[1]
     try:
         compile_library(_SOURCES.folder(), package / LIBRARY)
+        compile_calls(_SOURCES.folder(), package / CALLS)
+    except NoHeaders as error:
+        print(f"known calls stay in Python: {error}", file=sys.stderr)
     except (NoCompiler, KernelsDoNotCompile) as error:
         (package / REASON).write_text(f"{reason_of(error)}\n")
         print(error, file=sys.stderr)
         return 1
     (package / REASON).unlink(missing_ok=True)
-    print(f"compiled {package / LIBRARY}")
+    print(*[f"compiled {made}" for made in (package / LIBRARY, package / CALLS) if made.exists()], sep="\n")
     return 0
 
 

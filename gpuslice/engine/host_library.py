@@ -5,8 +5,10 @@ import os
 import struct
 import warnings
 from pathlib import Path
+from typing import Any
 
-from gpuslice.engine.plan import kernel_sources
+from gpuslice.engine.calls import COMPILED
+from gpuslice.engine.plan import PackedLaunch, kernel_sources
 
 _FORCED = "GPUSLICE_INSTRUCTION_SET"
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -52,6 +54,16 @@ def copy(kernel_number: int, parameters: bytes, blocks: int, threads: int) -> No
         known = 0 <= kernel_number < len(kernel_sources.KERNELS)
         name = kernel_sources.KERNELS[kernel_number].name if known else f"number {kernel_number}"
         raise RuntimeError(f"the host library has no kernel {name}; error {code}")
+
+
+def compiled(packed: PackedLaunch) -> Any:
+    """Return a launch as an object whose ``run`` takes the addresses of all parts; None if there is no such object."""
+    if COMPILED is None or LIBRARY is None:
+        return None
+    launch = packed.launch
+    offsets = launch.source_offset, launch.target_offset, launch.channel_source, launch.channel_target
+    function, number, blocks = _FUNCTION, packed.kernel_number, packed.blocks
+    return COMPILED.Launch(function, number, blocks, packed.head, packed.capacity, packed.tail, launch.parts, offsets)
 
 
 def instruction_set() -> str:
@@ -137,3 +149,4 @@ def _use_forced_set(library: ctypes.CDLL) -> None:
 
 
 LIBRARY, _REASON = load(_PACKAGE / kernel_sources.LIBRARY)
+_FUNCTION = (ctypes.cast(LIBRARY.gpuslice_copy, ctypes.c_void_p).value or 0) if LIBRARY is not None else 0

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from gpuslice.caches import bounded_cache
 from gpuslice.dtypes import DType
 from gpuslice.engine import generic
+from gpuslice.engine.calls import COMPILED
 from gpuslice.engine.plan import (
     MAX_CHANNELS,
     PIXEL_BYTES,
@@ -213,6 +214,20 @@ def byte_offset_and_strides(region: Region, strides: tuple[int, ...]) -> tuple[i
     return sum(map(mul, region.first, strides)), tuple(map(mul, region.step, strides))
 
 
+def _alignments_of(addresses: abc.Sequence[int]) -> tuple[int, ...]:
+    """Return the position of each address in a vector."""
+    return tuple([address % VECTOR_BYTES for address in addresses])
+
+
+def _shifted(offsets: abc.Sequence[int], base: int) -> list[int]:
+    """Return each offset from the base."""
+    return [base + offset for offset in offsets]
+
+
+alignments_of = _alignments_of if COMPILED is None else COMPILED.alignments_of
+shifted = _shifted if COMPILED is None else COMPILED.shifted
+
+
 def places_of(addresses: abc.Sequence[int]) -> abc.Sequence[int]:
     """Return all that a plan depends on of addresses: their position in a vector, and few distances within a pixel.
 
@@ -220,6 +235,8 @@ def places_of(addresses: abc.Sequence[int]) -> abc.Sequence[int]:
     """
     if len(addresses) > MAX_CHANNELS:
         return _places_of_many(addresses)
+    if COMPILED is not None:
+        return COMPILED.places_of(addresses, PIXEL_BYTES)
     if len(addresses) == 1:
         return (addresses[0] % VECTOR_BYTES,)
     first, lead = addresses[0], addresses[0] % VECTOR_BYTES

@@ -1,6 +1,7 @@
 """Copies that are prepared once, for all arrays of one library, shape, strides and dtype. A call is then a look-up."""
 
 from collections import abc
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -8,10 +9,11 @@ import numpy as np
 from gpuslice.caches import bounded_cache
 from gpuslice.dtypes import DType
 from gpuslice.engine import choice, host_library
+from gpuslice.engine.calls import COMPILED
 from gpuslice.engine.fields import has_gaps
 from gpuslice.engine.host import HOST_EXECUTOR
 from gpuslice.engine.joined import Lazy
-from gpuslice.engine.kernel_executor import KernelExecutor, Plan, byte_offset_and_strides
+from gpuslice.engine.kernel_executor import KernelExecutor, Plan, alignments_of, byte_offset_and_strides, shifted
 from gpuslice.engine.plan import VECTOR_BYTES
 from gpuslice.engine.views import View, index_of
 from gpuslice.libraries import Address, Array
@@ -72,6 +74,7 @@ class ByKernels:
 
     __slots__ = (
         "_address",
+        "_addresses",
         "_dropped",
         "_dtype",
         "_executor",
@@ -95,6 +98,9 @@ class ByKernels:
     ) -> None:
         self._executor = executor
         self._address = address
+        self._addresses: abc.Callable[[abc.Sequence[Array]], abc.Iterable[int]] = partial(map, address)
+        if COMPILED is not None and executor is HOST_EXECUTOR:
+            self._address, self._addresses = COMPILED.address_of, COMPILED.addresses_of
         self._dtype = dtype
         self._regions = regions
         self._dropped = dropped
@@ -136,13 +142,11 @@ class ByKernels:
 
     def into(self, array: Array, targets: abc.Sequence[Array]) -> None:
         """Copy each region of an array into its target."""
-        base = self._address(array)
-        addresses = list(map(self._address, targets))
-        alignment = (base % VECTOR_BYTES, *[address % VECTOR_BYTES for address in addresses])
+        base, *addresses = self._addresses((array, *targets))
+        alignment = alignments_of((base, *addresses))
         planned, left = self._planned.get(alignment) or self._plan(alignment)
-        unmoved = [(self._view(array, i), View.of(targets[i])) for i in left]
-        sources = [base + offset for offset in self._offsets]
-        self._executor.run_planned(planned, sources, addresses, unmoved, array)
+        unmoved = [(self._view(array, i), View.of(targets[i])) for i in left] if left else ()
+        self._executor.run_planned(planned, shifted(self._offsets, base), addresses, unmoved, array)
 
     def _view(self, array: Array, number: int) -> View:
         view = View.of(array).part(self._regions[number])

@@ -1,6 +1,7 @@
 """Joins that are prepared once, for all NumPy arrays of the same shapes, strides and dtypes: a call is a look-up."""
 
 from collections import abc
+from functools import partial
 from itertools import accumulate
 from typing import Protocol
 
@@ -8,10 +9,11 @@ import numpy as np
 
 from gpuslice.dtypes import DType
 from gpuslice.engine import choice, host_library
+from gpuslice.engine.calls import COMPILED
 from gpuslice.engine.fields import has_gaps
 from gpuslice.engine.host import HOST_EXECUTOR
 from gpuslice.engine.joined import Joined
-from gpuslice.engine.kernel_executor import Geometry, Plan, places_of
+from gpuslice.engine.kernel_executor import Geometry, Plan, places_of, shifted
 from gpuslice.engine.plan import VECTOR_BYTES
 from gpuslice.engine.prepared import contiguous_strides
 from gpuslice.libraries import NUMPY, Array, address_of_numpy
@@ -19,6 +21,7 @@ from gpuslice.libraries import NUMPY, Array, address_of_numpy
 # Sources differ in how they lie in a vector, and to each other. So many plans are found at once.
 _MOST_PLANS = 2
 _BYTES_PER_PLAN, _BYTES_PER_PART, _BYTES_PER_AXIS = 2048, 512, 96
+addresses_of = partial(map, address_of_numpy) if COMPILED is None else COMPILED.addresses_of
 
 
 class PreparedJoin(Protocol):
@@ -75,17 +78,18 @@ class JoinByHost:
 
     def into(self, arrays: abc.Sequence[Array], target: Array) -> None:
         """Copy arrays side by side into a target."""
-        if self._index is not None:
-            arrays = [array[self._index] for array in arrays]
         if self._by_numpy:
-            np.concatenate(arrays, axis=self._axis, out=target)
+            np.concatenate(self._with_axis(arrays), axis=self._axis, out=target)
             return
-        base, sources = address_of_numpy(target), list(map(address_of_numpy, arrays))
+        *sources, base = addresses_of((*arrays, target))
         places = places_of(sources), base % VECTOR_BYTES
         planned, left = self._planned.get(places) or self._plan(*places)
-        targets = [base + offset for offset in self._offsets]
-        pairs = list(Joined.of_numpy(arrays, self._axis).pairs(target)) if left else []
-        HOST_EXECUTOR.run_planned(planned, sources, targets, [pairs[i] for i in left], target)
+        pairs = list(Joined.of_numpy(self._with_axis(arrays), self._axis).pairs(target)) if left else []
+        HOST_EXECUTOR.run_planned(planned, sources, shifted(self._offsets, base), [pairs[i] for i in left], target)
+
+    def _with_axis(self, arrays: abc.Sequence[Array]) -> abc.Sequence[Array]:
+        """Return views of arrays that have the joined axis."""
+        return arrays if self._index is None else [array[self._index] for array in arrays]
 
     def _plan(self, sources: abc.Sequence[int], base: int) -> Plan:
         arguments = self.dtype.itemsize, self._geometry, sources, [base + offset for offset in self._offsets]

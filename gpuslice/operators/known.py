@@ -23,6 +23,7 @@ from gpuslice.engine import (
     prepared_for,
     prepared_join,
 )
+from gpuslice.engine.calls import COMPILED
 from gpuslice.libraries import Array, bridge_of
 from gpuslice.overlap import is_apart
 
@@ -128,6 +129,8 @@ def key_of_join(arrays: Any, axis: Any, new_axis: Any) -> Key | None:
     """Return the key of a join; None if no call is known: not of a few arrays of NumPy or tensors, or not by ints."""
     if type(arrays) is not tuple or not 0 < len(arrays) <= _MOST_JOINED:
         return None
+    if COMPILED is not None and type(arrays[0]) is np.ndarray:
+        return None if is_tracing() else COMPILED.key_of_join(arrays, axis, new_axis)
     if type(axis) is not int or type(new_axis) is not int:
         return None
     bridge = bridge_of(arrays[0])
@@ -147,8 +150,10 @@ def key_of(array: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Key | N
 
     Only exact ints: True and 1.0 equal 1 and have its hash, but they are not allowed.
     """
-    kind = type(starts)
     library = type(array)
+    if COMPILED is not None and library is np.ndarray:
+        return None if is_tracing() else COMPILED.key_of_slice(array, starts, ends, axes, steps)
+    kind = type(starts)
     other = None
     if library not in EXECUTORS:
         other = kind_of_other(array)
@@ -184,6 +189,8 @@ def key_of_split(array: Any, split: Any, axis: Any, number: Any) -> Key | None:
         Another argument of the call.
     """
     library = type(array)
+    if COMPILED is not None and library is np.ndarray:
+        return None if is_tracing() else COMPILED.key_of_split(array, split, axis, number)
     other = None
     if library not in EXECUTORS:
         other = kind_of_other(array)
@@ -217,6 +224,8 @@ def is_usual(array: Array, out: Any, shape: tuple[int, ...]) -> bool:
     """Return whether an output needs no closer look: it is plain, contiguous and of the right kind, and lies apart."""
     if type(array) is not np.ndarray:
         return are_usual(array, (out,), (shape,))
+    if COMPILED is not None:
+        return COMPILED.takes_one(array, out, shape)
     if type(out) is not np.ndarray or out.shape != shape or out.dtype != array.dtype:
         return False
     flags = out.flags
@@ -228,6 +237,8 @@ def is_usual_join(arrays: abc.Sequence[Array], out: Any, shape: tuple[int, ...])
     bridge = bridge_of(arrays[0])
     if bridge is not None:
         return bridge.takes(arrays, (out,), (shape,))
+    if COMPILED is not None:
+        return COMPILED.takes(arrays, (out,), (shape,))
     return all(is_usual(array, out, shape) for array in arrays)
 
 
@@ -236,6 +247,8 @@ def are_usual(array: Array, outs: abc.Sequence[Any], shapes: abc.Sequence[tuple[
     if len(outs) != len(shapes):
         return False
     library, dtype = type(array), array.dtype
+    if COMPILED is not None and library is np.ndarray:
+        return COMPILED.takes((array,), outs, shapes)
     if library not in EXECUTORS:
         bridge = bridge_of(array)
         return bridge is not None and bridge.takes((array,), outs, shapes)

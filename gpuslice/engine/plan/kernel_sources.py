@@ -9,9 +9,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-# What the build leaves in the package: the library compiled for the host, or the reason why there is none.
+# What the build leaves in the package: the library compiled for the host, or the reason why there is none; and the
+# module for known calls, if it can be compiled. Only a Python that has its ABI looks for a file of this name.
 LIBRARY = "_kernels.so"
 REASON = "_no_kernels.txt"
+CALLS = "_calls.abi3.so"
 
 _SUFFIXES = (".cpp", ".cu", ".cuh", ".h")
 # What shared.h may hold. The struct has no value here; it says how the entries of the list are read.

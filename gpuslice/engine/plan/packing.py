@@ -2,7 +2,7 @@
 
 from collections import abc
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gpuslice.engine.plan.kernel_sources import STACK_KINDS, kernel_number
 from gpuslice.engine.plan.layout import Layout, header, tables_behind_addresses, words
@@ -25,6 +25,8 @@ class PackedLaunch(NamedTuple):
     index_bits : {32, 64}
     head, tail : bytes
         What comes before and after the tables of sources and targets.
+    compiled : calls.Launch or None
+        What fills in the addresses and launches, if the executor has a compiled form of that.
     """
 
     launch: LaunchPlan
@@ -34,6 +36,7 @@ class PackedLaunch(NamedTuple):
     index_bits: int
     head: bytes
     tail: bytes
+    compiled: Any = None
 
     def __sizeof__(self) -> int:
         """Count what it holds, too: to look at each of its integers takes longer than to make it."""

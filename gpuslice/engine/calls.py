@@ -1,0 +1,90 @@
+"""The compiled part of known calls: loaded if it was built here, from the sources that are here.
+
+It is an extension module for CPython with the GIL. Where it is missing, what uses it does the same in Python.
+"""
+
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Protocol, TypeAlias, cast
+
+from gpuslice.engine.plan import kernel_sources
+
+_Key: TypeAlias = tuple[Any, ...] | None
+_Shape: TypeAlias = tuple[int, ...]
+
+
+class Launch(Protocol):
+    """A launch of the host library that waits for its addresses."""
+
+    def run(self, sources: Sequence[int], targets: Sequence[int], threads: int, size: int, /) -> None:
+        """Launch, with the addresses of all parts of the plan. ``size`` is how many bytes this moves."""
+
+
+class Compiled(Protocol):
+    """The module `gpuslice._calls`; kernels/calls.cpp. Its arrays are exactly of the class `numpy.ndarray`."""
+
+    digest: str
+
+    def key_of_slice(self, array: Any, starts: Any, ends: Any, axes: Any, steps: Any, /) -> _Key:
+        """Return what `known.key_of` does."""
+
+    def key_of_split(self, array: Any, split: Any, axis: Any, number: Any, /) -> _Key:
+        """Return what `known.key_of_split` does."""
+
+    def key_of_join(self, arrays: tuple[Any, ...], axis: Any, new_axis: Any, /) -> _Key:
+        """Return what `known.key_of_join` does."""
+
+    def takes_one(self, array: Any, out: Any, shape: _Shape, /) -> bool:
+        """Return what `known.is_usual` does."""
+
+    def takes(self, arrays: Sequence[Any], outs: Sequence[Any], shapes: Sequence[_Shape], /) -> bool:
+        """Return what `known.are_usual` does, for outputs of several arrays."""
+
+    def address_of(self, array: Any, /) -> int:
+        """Return the address of an array's first item."""
+
+    def addresses_of(self, arrays: Sequence[Any], /) -> list[int]:
+        """Return the address of each array's first item."""
+
+    def alignments_of(self, addresses: Sequence[int], /) -> tuple[int, ...]:
+        """Return the position of each address in a vector."""
+
+    def places_of(self, addresses: Sequence[int], near: int, /) -> tuple[int, ...]:
+        """Return what `kernel_executor.places_of` does, of few addresses. A distance below ``near`` counts."""
+
+    def shifted(self, offsets: Sequence[int], base: int, /) -> list[int]:
+        """Return each offset from the base."""
+
+    def Launch(
+        self,
+        function: int,
+        kernel: int,
+        blocks: int,
+        head: bytes,
+        capacity: int,
+        tail: bytes,
+        parts: tuple[int, ...],
+        offsets: tuple[int, int, int, int],
+        /,
+    ) -> Launch:
+        """Return a launch of a kernel by the address of the library's function and what `PackedLaunch` holds."""
+
+
+def _load() -> tuple[Compiled | None, str]:
+    """Return the module, or None and the reason why it is not used."""
+    try:
+        module = cast(Compiled, import_module("gpuslice._calls"))
+    except ModuleNotFoundError:
+        return None, "it was not built"
+    except ImportError as error:
+        return None, f"it cannot be loaded: {error}"
+    wanted = kernel_sources.digest()
+    if module.digest != wanted:
+        text = f"gpuslice._calls was compiled from other sources ({module.digest}) than those here ({wanted})"
+        warnings.warn(f"{text}; it is not used. Run `nox -s kernels`.", RuntimeWarning, stacklevel=2)
+        return None, text
+    return module, ""
+
+
+COMPILED, REASON = _load()
