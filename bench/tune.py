@@ -1,6 +1,7 @@
 """``python -m bench tune``: small and middling copies by NumPy and by the kernels, and which of the two is chosen."""
 
 import argparse
+import math
 import timeit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -69,7 +70,7 @@ def main(given: argparse.Namespace) -> None:
 def _row(name: str, size: int, views: list[Any], repeats: int) -> tuple[str, float]:
     """Return a line of the table, and how many times as long as the better one the chosen one takes."""
     by_numpy, by_kernels = (_microseconds(views, faster, repeats) for faster in (True, False))
-    chosen = choice.numpy_is_faster(views[0].itemsize, [(v.shape, v.strides) for v in views], len(views))
+    chosen = choice.kernels_save(views[0].itemsize, [(v.shape, v.strides) for v in views], len(views)) < 0
     # A microsecond more is not counted: it is within the noise of small calls.
     ratio = max(1.0, ((by_numpy if chosen else by_kernels) - 1) / min(by_numpy, by_kernels))
     times = f"{by_numpy:10.2f}{by_kernels:10.2f}"
@@ -93,11 +94,11 @@ def _microseconds(views: list[Any], numpy_is_faster: bool, repeats: int) -> floa
 @contextmanager
 def _chosen(numpy_is_faster: bool) -> Iterator[None]:
     """Have one of the two copy everything."""
-    real = choice.numpy_is_faster
+    real = choice.kernels_save
     gs.clear_caches()
-    choice.numpy_is_faster = lambda itemsize, layouts, count: numpy_is_faster
+    choice.kernels_save = lambda itemsize, layouts, count: -math.inf if numpy_is_faster else math.inf
     try:
         yield
     finally:
-        choice.numpy_is_faster = real
+        choice.kernels_save = real
         gs.clear_caches()

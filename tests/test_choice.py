@@ -5,6 +5,7 @@ import pytest
 from helpers import assert_same, compiled, items
 
 import gpuslice as gs
+from gpuslice.engine.host import HOST_EXECUTOR
 
 
 def image(channels):
@@ -17,7 +18,7 @@ SCATTERED = {
     "planes of a turned image": lambda: np.moveaxis(np.rot90(image(4)), 2, 0),
 }
 # The item size and the number of arrays that become the channels of one, and who joins them.
-JOINS = [(1, 3, 32, "numpy"), (1, 3, 300, "host"), (4, 2, 16, "numpy"), (4, 4, 300, "host")]
+JOINS = [(1, 3, 8, "numpy"), (1, 3, 300, "host"), (4, 2, 16, "numpy"), (4, 4, 300, "host")]
 
 
 @compiled
@@ -48,3 +49,20 @@ def test_numpy_joins_small_planes(width, count, side, executor):
         joined = gs.concat_from_sequence(planes, axis=2, new_axis=1)
     assert_same(joined, np.stack(planes, axis=2))
     assert [launch.executor for launch in t.launches] == [executor]
+
+
+@compiled
+@pytest.mark.parametrize(("side", "launches"), [(120, [0, 1, 2, 3]), (1000, [1, 2, 3, 4])])
+@pytest.mark.parametrize("given", [False, True])
+def test_numpy_makes_the_first_copy_of_a_small_kind(side, launches, given, monkeypatch):
+    """A call is often the only one of its kind, and a plan would take longer than the kernels save."""
+    counted, run = [], HOST_EXECUTOR.run_planned
+    monkeypatch.setattr(HOST_EXECUTOR, "run_planned", lambda *arguments: counted.append(1) or run(*arguments))
+    gs.clear_caches()
+    x = items(side, side, 3)
+    for count in launches:
+        outs = [np.empty((side, side, 1), x.dtype) for _ in range(3)] if given else None
+        parts = gs.split(x[:, ::-1], num_outputs=3, axis=2, out=outs)
+        for i, part in enumerate(parts):
+            assert_same(part, np.ascontiguousarray(x[:, ::-1, i : i + 1]))
+        assert len(counted) == count

@@ -1,15 +1,17 @@
 """The one decision "NumPy or kernels", for NumPy arrays, by what a copy costs with each.
 
-A launch of the kernels costs some microseconds of Python. Apart from that, they take less time than NumPy for short
-runs and gathered items. ``python -m bench tune`` shows what is chosen beside the times of both.
+A launch of the kernels costs more than a call of NumPy, if known calls are not compiled some microseconds. Apart from
+that, they take less time than NumPy for short runs and gathered items. ``python -m bench tune`` shows what is chosen
+beside the times of both.
 """
 
 from collections import abc
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from operator import mul
 from typing import TypeVar
 
+from gpuslice.engine.calls import COMPILED
 from gpuslice.engine.consecutive import Consecutive
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.plan import PIXEL_CHANNELS, VECTOR_BYTES
@@ -25,10 +27,14 @@ class Costs:
     ----------
     numpy_part, kernel_part : float
         Each view. What it costs a kernel includes the search for its plan.
+    numpy_joined : float
+        Each array that NumPy joins.
     numpy_odd_item : float
         The same of items of 3, 6 and 12 bytes.
     kernel_call : float
         Each launch.
+    kernel_plan : float
+        The plan of a launch, which is kept for later calls.
     numpy_run, kernel_run : float
         Each run of contiguous bytes. Kernels move long runs in vectors, so only short ones cost them anything.
     kernel_pixel : float
@@ -42,15 +48,17 @@ class Costs:
         cache. The second number is for those that do not stay in any.
     """
 
-    numpy_part: float = 500
+    numpy_part: float = 370
+    numpy_joined: float = 150
     numpy_run: float = 5.5
     numpy_byte: float = 0.021
     numpy_item: float = 0.33
     numpy_odd_item: float = 2
     numpy_far_item: float = 1.3
     numpy_lost_item: float = 3
-    kernel_call: float = 3600
-    kernel_part: float = 1100
+    kernel_call: float = 400
+    kernel_plan: float = 40_000
+    kernel_part: float = 200
     kernel_run: float = 0.9
     kernel_pixel: float = 0.7
     kernel_byte: float = 0.026
@@ -58,7 +66,7 @@ class Costs:
     kernel_far_byte: float = 0.12
 
 
-COSTS = Costs()
+COSTS = Costs() if COMPILED is not None else Costs(numpy_part=500, numpy_joined=500, kernel_call=3600, kernel_part=1100)
 # Copies this large are spread over threads, and written past the caches.
 _LARGE_BYTES = 1 << 23
 # From here on PyTorch's own copies make up for what they cost besides.
@@ -77,8 +85,10 @@ T = TypeVar("T")
 Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def numpy_is_faster(itemsize: int, layouts: abc.Sequence[Layout], count: int) -> bool:
-    """Return whether NumPy copies ``count`` views to or from contiguous arrays faster than the kernels do.
+def kernels_save(itemsize: int, layouts: abc.Sequence[Layout], count: int) -> float:
+    """Return how many nanoseconds less the kernels take than NumPy for ``count`` views to or from contiguous arrays.
+
+    It is negative if NumPy is faster.
 
     Parameters
     ----------
@@ -92,7 +102,7 @@ def numpy_is_faster(itemsize: int, layouts: abc.Sequence[Layout], count: int) ->
     size = 0
     for shape, strides in layouts:
         if _is_scattered(itemsize, shape, strides):
-            return True
+            return -inf
         items = prod(shape)
         by_numpy, by_kernels = _times(itemsize, items, shape, strides)
         numpy_time += by_numpy
@@ -100,9 +110,9 @@ def numpy_is_faster(itemsize: int, layouts: abc.Sequence[Layout], count: int) ->
         size += items * itemsize
     scale = count / len(layouts)
     if size * scale >= _LARGE_BYTES:
-        return False
+        return inf
     numpy_time = numpy_time * scale + count * COSTS.numpy_part
-    return numpy_time < kernel_time * scale + count * COSTS.kernel_part + COSTS.kernel_call
+    return numpy_time - (kernel_time * scale + count * COSTS.kernel_part + COSTS.kernel_call)
 
 
 def _times(itemsize: int, items: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[float, float]:
@@ -206,7 +216,7 @@ def small_numpy_arrays(views: abc.Sequence[Lazy]) -> abc.Iterable[Array] | None:
     for view in seen:
         if view.library is not NUMPY or type(view) is Joined:
             return None
-    if not seen or not numpy_is_faster(seen[0].dtype.itemsize, list(map(_layout, seen)), len(views)):  # type: ignore[arg-type]
+    if not seen or kernels_save(seen[0].dtype.itemsize, list(map(_layout, seen)), len(views)) >= 0:  # type: ignore[arg-type]
         return None
     if isinstance(views, Consecutive):
         return views.arrays()
@@ -218,7 +228,7 @@ def are_small(arrays: abc.Sequence[Array]) -> bool:
     seen = some(arrays)
     if all(array.flags.c_contiguous for array in seen):
         return True
-    return numpy_is_faster(seen[0].dtype.itemsize, [(array.shape, array.strides) for array in seen], len(arrays))
+    return kernels_save(seen[0].dtype.itemsize, [(array.shape, array.strides) for array in seen], len(arrays)) < 0
 
 
 def small_numpy_parts(value: Joined) -> abc.Sequence[Array] | None:
@@ -231,7 +241,7 @@ def small_numpy_parts(value: Joined) -> abc.Sequence[Array] | None:
     part = max(1, inner // value.count)
     # The axis of single items is left out: it is no run.
     layout = ((outer, part), (inner * itemsize, itemsize)) if part > 1 else ((outer,), (inner * itemsize,))
-    if not numpy_is_faster(itemsize, [layout], value.count):
+    if kernels_save(itemsize, [layout], value.count) >= value.count * (COSTS.numpy_part - COSTS.numpy_joined):
         return None
     if value.arrays is not None:
         return value.arrays

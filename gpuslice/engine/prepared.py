@@ -2,6 +2,7 @@
 
 from collections import abc
 from functools import partial
+from math import inf
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +14,14 @@ from gpuslice.engine.calls import COMPILED
 from gpuslice.engine.fields import has_gaps
 from gpuslice.engine.host import HOST_EXECUTOR
 from gpuslice.engine.joined import Lazy
-from gpuslice.engine.kernel_executor import KernelExecutor, Plan, alignments_of, byte_offset_and_strides, shifted
+from gpuslice.engine.kernel_executor import (
+    Geometry,
+    KernelExecutor,
+    Plan,
+    alignments_of,
+    byte_offset_and_strides,
+    shifted,
+)
 from gpuslice.engine.plan import VECTOR_BYTES
 from gpuslice.engine.views import View, index_of
 from gpuslice.libraries import Address, Array
@@ -70,7 +78,23 @@ class ByNumPy:
 
 
 class ByKernels:
-    """Regions that kernels copy, with the same methods as `ByNumPy`."""
+    """Regions that kernels copy, with the same methods as `ByNumPy`.
+
+    Parameters
+    ----------
+    executor : KernelExecutor
+    address : callable
+        Returns the address of an array.
+    dtype : dtype
+    regions : sequence of Region
+    places : sequence of (int, tuple of int)
+        Per region the bytes from the array's first item to its own, and its strides.
+    dropped : int or None
+        An axis of one item, which the copies do not have.
+    first_by_numpy : bool
+        Whether NumPy makes the first copy. A call is often the only one of its kind, and a plan would take longer than
+        the kernels then save.
+    """
 
     __slots__ = (
         "_address",
@@ -79,7 +103,9 @@ class ByKernels:
         "_dtype",
         "_executor",
         "_geometry",
+        "_is_new",
         "_offsets",
+        "_places",
         "_planned",
         "_regions",
         "shapes",
@@ -95,6 +121,7 @@ class ByKernels:
         regions: abc.Sequence[Region],
         places: abc.Sequence[tuple[int, tuple[int, ...]]],
         dropped: int | None,
+        first_by_numpy: bool,
     ) -> None:
         self._executor = executor
         self._address = address
@@ -105,14 +132,11 @@ class ByKernels:
         self._regions = regions
         self._dropped = dropped
         self.shapes = [_without(region.shape, dropped) for region in regions]
-        self._offsets = [offset for offset, _ in places]
-        self._geometry = tuple(
-            [
-                (_without(strides, dropped), contiguous_strides(shape, dtype.itemsize), shape)
-                for (_, strides), shape in zip(places, self.shapes, strict=True)
-            ]
-        )
+        self._places = places
+        self._geometry: tuple[Geometry, ...] = ()  # made with the first plan, as the offsets are
+        self._offsets: list[int] = []
         self._planned: dict[tuple[int, ...], Plan] = {}
+        self._is_new = first_by_numpy
 
     def __sizeof__(self) -> int:
         """Count what it holds, too, and the plans, which are made later."""
@@ -127,6 +151,8 @@ class ByKernels:
 
     def fresh_one(self, array: Array) -> Array:
         """Return a dense copy of the only region."""
+        if self._is_new:
+            return self._first().fresh_one(array)
         (target,) = self._executor.allocate(self.shapes, self._dtype, array)
         self.into_one(array, target)
         return target
@@ -142,18 +168,31 @@ class ByKernels:
 
     def into(self, array: Array, targets: abc.Sequence[Array]) -> None:
         """Copy each region of an array into its target."""
+        if self._is_new:
+            self._first().into(array, targets)
+            return
         base, *addresses = self._addresses((array, *targets))
         alignment = alignments_of((base, *addresses))
         planned, left = self._planned.get(alignment) or self._plan(alignment)
         unmoved = [(self._view(array, i), View.of(targets[i])) for i in left] if left else ()
         self._executor.run_planned(planned, shifted(self._offsets, base), addresses, unmoved, array)
 
+    def _first(self) -> ByNumPy:
+        """Return what makes the first copy, if that is NumPy."""
+        self._is_new = False
+        return ByNumPy(self._regions, self._dropped)
+
     def _view(self, array: Array, number: int) -> View:
         view = View.of(array).part(self._regions[number])
         return view if self._dropped is None else view.without_axis(self._dropped)
 
     def _plan(self, alignment: tuple[int, ...]) -> Plan:
-        sources = [alignment[0] + offset for offset in self._offsets]
+        if not self._geometry:
+            size, strides = self._dtype.itemsize, [_without(strides, self._dropped) for _, strides in self._places]
+            targets = [contiguous_strides(shape, size) for shape in self.shapes]
+            self._offsets = [offset for offset, _ in self._places]
+            self._geometry = tuple(zip(strides, targets, self.shapes, strict=True))
+        sources = shifted(self._offsets, alignment[0])
         arguments = self._dtype.itemsize, self._geometry, sources, alignment[1:]
         if len(self._planned) >= _MOST_ALIGNMENTS:
             return self._executor.plan(*arguments)
@@ -217,11 +256,13 @@ def _prepare(
     if not moves_bits or address is None:
         return None
     places = [byte_offset_and_strides(region, strides) for region in regions]
+    saved = inf
     if executor is HOST_EXECUTOR:
         layouts = [(regions[i].shape, places[i][1]) for i in choice.some(range(len(regions)))]
-        if choice.numpy_is_faster(dtype.itemsize, layouts, len(regions)):
+        saved = choice.kernels_save(dtype.itemsize, layouts, len(regions))
+        if saved < 0:
             return ByNumPy(regions, dropped)
-    return ByKernels(executor, address, dtype, regions, places, dropped)
+    return ByKernels(executor, address, dtype, regions, places, dropped, saved < choice.COSTS.kernel_plan)
 
 
 _kept = bounded_cache(6)(_prepare)
