@@ -34,7 +34,7 @@ class Costs:
     kernel_call : float
         Each launch.
     kernel_plan : float
-        The plan of a launch, which is kept for later calls.
+        The plan of a launch. It is kept for later calls, and must pay for itself within fifty of them.
     numpy_run, kernel_run : float
         Each run of contiguous bytes. Kernels move long runs in vectors, so only short ones cost them anything.
     kernel_pixel : float
@@ -67,6 +67,7 @@ class Costs:
 
 
 COSTS = Costs() if COMPILED is not None else Costs(numpy_part=500, numpy_joined=500, kernel_call=3600, kernel_part=1100)
+_CALLS = 50
 # Copies this large are spread over threads, and written past the caches.
 _LARGE_BYTES = 1 << 23
 # From here on PyTorch's own copies make up for what they cost besides.
@@ -88,7 +89,7 @@ Layout = tuple[tuple[int, ...], tuple[int, ...]]
 def kernels_save(itemsize: int, layouts: abc.Sequence[Layout], count: int) -> float:
     """Return how many nanoseconds less the kernels take than NumPy for ``count`` views to or from contiguous arrays.
 
-    It is negative if NumPy is faster.
+    It is negative if NumPy is faster, or so little slower that a plan does not pay.
 
     Parameters
     ----------
@@ -111,8 +112,8 @@ def kernels_save(itemsize: int, layouts: abc.Sequence[Layout], count: int) -> fl
     scale = count / len(layouts)
     if size * scale >= _LARGE_BYTES:
         return inf
-    numpy_time = numpy_time * scale + count * COSTS.numpy_part
-    return numpy_time - (kernel_time * scale + count * COSTS.kernel_part + COSTS.kernel_call)
+    kernel_time = kernel_time * scale + count * COSTS.kernel_part + COSTS.kernel_call
+    return numpy_time * scale + count * COSTS.numpy_part - kernel_time - COSTS.kernel_plan / _CALLS
 
 
 def _times(itemsize: int, items: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[float, float]:
@@ -233,19 +234,22 @@ def are_small(arrays: abc.Sequence[Array]) -> bool:
 
 def small_numpy_parts(value: Joined) -> abc.Sequence[Array] | None:
     """Return the parts of a joined value as NumPy arrays if NumPy joins them faster than the kernels do; else None."""
-    if value.library is not NUMPY:
+    if value.library is not NUMPY or kernels_save_of_join(value) >= 0:
         return None
+    if value.arrays is not None:
+        return value.arrays
+    return None if any(type(part) is Joined for part in value.parts) else _numpy_arrays(value.parts)
+
+
+def kernels_save_of_join(value: Joined) -> float:
+    """Return what `kernels_save` does for NumPy arrays that are joined."""
     # In the result each part is runs along the joined axis and those behind it.
     itemsize, inner = value.dtype.itemsize, max(1, prod(value.shape[value.axis :]))
     outer = prod(value.shape) // inner
     part = max(1, inner // value.count)
     # The axis of single items is left out: it is no run.
     layout = ((outer, part), (inner * itemsize, itemsize)) if part > 1 else ((outer,), (inner * itemsize,))
-    if kernels_save(itemsize, [layout], value.count) >= value.count * (COSTS.numpy_part - COSTS.numpy_joined):
-        return None
-    if value.arrays is not None:
-        return value.arrays
-    return None if any(type(part) is Joined for part in value.parts) else _numpy_arrays(value.parts)
+    return kernels_save(itemsize, [layout], value.count) - value.count * (COSTS.numpy_part - COSTS.numpy_joined)
 
 
 def _numpy_arrays(views: abc.Sequence[Lazy]) -> list[Array] | None:

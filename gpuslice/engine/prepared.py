@@ -230,14 +230,15 @@ def prepared_for(
         return None
     if prepare is None and (executor is None or not executor.runs_on(array)):
         return None
+    regions = []
     for value in values:
         if type(value) is not View or value.array is not array:
             return None
-    regions = tuple([value.region for value in values])  # type: ignore[union-attr]
+        regions.append(value.region)
     if executor is None:
-        return prepare(array.dtype, regions) if prepare and dropped is None else None
+        return prepare(array.dtype, tuple(regions)) if prepare and dropped is None else None
     find = _kept if keep else _prepare
-    return find(executor, values[0].library.address, array.strides, array.dtype, regions, dropped)
+    return find(executor, values[0].library.address, array.strides, array.dtype, tuple(regions), dropped)
 
 
 def _prepare(

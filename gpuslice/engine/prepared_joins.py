@@ -46,7 +46,7 @@ class JoinByHost:
         Whether the arrays of a call do not have it yet.
     """
 
-    __slots__ = ("_axis", "_by_numpy", "_geometry", "_index", "_offsets", "_planned", "dtype", "shape")
+    __slots__ = ("_axis", "_by_numpy", "_geometry", "_index", "_is_new", "_offsets", "_planned", "dtype", "shape")
 
     shape: tuple[int, ...]
     dtype: DType
@@ -54,7 +54,9 @@ class JoinByHost:
     def __init__(self, joined: Joined, *, new_axis: bool) -> None:
         self.shape, self.dtype, self._axis = joined.shape, joined.dtype, joined.axis
         self._index = (*(slice(None),) * joined.axis, None) if new_axis else None
-        self._by_numpy = host_library.LIBRARY is None or choice.small_numpy_parts(joined) is not None
+        saved = choice.kernels_save_of_join(joined)
+        self._by_numpy = host_library.LIBRARY is None or saved < 0
+        self._is_new = saved < choice.COSTS.kernel_plan  # as for `ByKernels`, NumPy makes the first copy then
         arrays = () if self._by_numpy else joined.arrays or ()
         strides = contiguous_strides(joined.shape, joined.dtype.itemsize)
         # Where each part begins in the result.
@@ -78,7 +80,8 @@ class JoinByHost:
 
     def into(self, arrays: abc.Sequence[Array], target: Array) -> None:
         """Copy arrays side by side into a target."""
-        if self._by_numpy:
+        if self._by_numpy or self._is_new:
+            self._is_new = False
             np.concatenate(self._with_axis(arrays), axis=self._axis, out=target)
             return
         *sources, base = addresses_of((*arrays, target))
