@@ -1,4 +1,4 @@
-"""Check an installed wheel: it is the expected version, it copies, and its kernels run if it should have them.
+"""Check an installed wheel: it is the expected version, it copies, and what it should have compiled runs.
 
 python check_wheel.py {kernels,pure} [VERSION]
 """
@@ -8,6 +8,7 @@ import sys
 import numpy as np
 
 import gpuslice as gs
+from gpuslice.engine import calls
 
 wanted, *version = sys.argv[1:]
 if version and gs.__version__ != version[0].removeprefix("v"):
@@ -20,4 +21,6 @@ if not np.array_equal(y, x[::-1]):
 executors = {launch.executor for launch in t.launches}
 if executors != {{"kernels": "host", "pure": "numpy"}[wanted]}:
     raise SystemExit(f"expected {wanted}; copied by {', '.join(sorted(executors))}")
+if bool(calls.REASON) != (wanted == "pure"):
+    raise SystemExit(f"expected {wanted}; the module for known calls: {calls.REASON or 'is here'}")
 gs.show_config()

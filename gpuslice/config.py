@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from gpuslice.devices import list_cuda
-from gpuslice.engine import host, host_library
+from gpuslice.engine import calls, host, host_library
 from gpuslice.engine.plan.kernel_sources import is_checkout
 
 _REINSTALL = "install g++ (or set CXX), then run `pip install --force-reinstall --no-cache-dir gpuslice`"
@@ -40,6 +40,7 @@ def read_config() -> dict[str, Any]:
             "instruction_set": host_library.instruction_set() or None,
             "threads": host.threads(),
         },
+        "known_calls": {"not_compiled_because": calls.REASON or None},
         "cuda_devices": list_cuda(),
     }
 
@@ -51,6 +52,7 @@ def describe_config() -> str:
         f"python {config['python']} ({config['implementation']}), {config['system']} {config['machine']}",
         *(f"{package} {version or 'not installed'}" for package, version in config["packages"].items()),
         f"host kernels (NumPy arrays): {_described(**config['host_kernels'])}",
+        f"known calls: {f'in Python, since {calls.REASON}' if calls.REASON else 'compiled'}",
         f"CUDA devices: {', '.join(config['cuda_devices']) or 'none'}",
     ]
     return "\n".join(lines)

@@ -183,7 +183,7 @@ def threads(dtype: DType) -> int:
 
 def join(tensors: Sequence[Tensor], axis: int, new_axis: bool, out: Tensor | None = None) -> Tensor:
     """Return tensors side by side as ``torch.cat`` and ``torch.stack`` do, or write them to an output."""
-    return (torch.stack if new_axis else torch.cat)(tensors, axis, out=out)
+    return (torch.stack if new_axis else torch.cat)(tensors, axis, out=out)  # type: ignore[arg-type, unused-ignore]
 
 
 def current_stream(device: int) -> int:

@@ -314,7 +314,7 @@ def test_info_as_json(capsys):
     assert read["packages"]["numpy"] == np.__version__
     assert read["host_kernels"]["threads"] == host.threads()
     assert set(read) == {
-        "python", "implementation", "system", "machine", "packages", "host_kernels", "cuda_devices",
+        "python", "implementation", "system", "machine", "packages", "host_kernels", "known_calls", "cuda_devices",
     }  # fmt: skip
 
 

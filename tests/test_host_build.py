@@ -4,6 +4,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+import sysconfig
 import types
 from pathlib import Path
 
@@ -132,6 +133,41 @@ def test_a_pure_wheel_says_why(hook, monkeypatch, environment, reason):
     data, included, _ = hook("standard")
     assert "pure_python" not in data
     assert reason in included["gpuslice/_no_kernels.txt"]
+
+
+def without_headers_of_python(monkeypatch):
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: "/none")
+
+
+def without_numpy(monkeypatch):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "numpy" else real(name))
+
+
+def without_a_stable_abi(monkeypatch):
+    monkeypatch.setattr(sysconfig, "get_config_var", lambda name: name == "Py_GIL_DISABLED")
+
+
+@needs_gxx
+@in_checkout
+@pytest.mark.parametrize(
+    ("without", "reason"),
+    [
+        (without_headers_of_python, "the headers of Python are not in /none"),
+        (without_numpy, "the headers of NumPy 2 are not installed"),
+        (without_a_stable_abi, "this Python has no stable ABI"),
+    ],
+)
+def test_a_wheel_without_the_module_for_known_calls(hook, small_kernels, monkeypatch, without, reason):
+    without(monkeypatch)
+    with pytest.raises(host_build.NoHeaders, match=reason):
+        host_build.compile_calls(small_kernels[0], small_kernels[1].with_name("calls"))
+    monkeypatch.setattr(sysconfig, "get_platform", lambda: "linux-x86_64")
+    data, included, _ = hook("standard")
+    assert (list(included), data["tag"]) == (["gpuslice/_kernels.so"], "py3-none-linux_x86_64")
+    monkeypatch.setenv("GPUSLICE_KERNELS", "require")
+    with pytest.raises(SystemExit, match=f"require, but {reason}"):
+        hook()
 
 
 @needs_gxx

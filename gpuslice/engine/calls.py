@@ -76,9 +76,9 @@ def _load() -> tuple[Compiled | None, str]:
     try:
         module = cast(Compiled, import_module("gpuslice._calls"))
     except ModuleNotFoundError:
-        return None, "it was not built"
+        return None, "the module for them was not built"
     except ImportError as error:
-        return None, f"it cannot be loaded: {error}"
+        return None, f"the module for them cannot be loaded: {error}"
     wanted = kernel_sources.digest()
     if module.digest != wanted:
         text = f"gpuslice._calls was compiled from other sources ({module.digest}) than those here ({wanted})"
