@@ -215,6 +215,14 @@ GAPS = {
 }
 
 
+def assign_fields(target, source):
+    """Write the fields alone. NumPy 2.5 writes what lies between the fields of a field, too."""
+    if target.dtype.names is None:
+        target[...] = source
+    for name in target.dtype.names or ():
+        assign_fields(target[name], source[name])
+
+
 @pytest.mark.parametrize("count", [60, 60_000])
 @pytest.mark.parametrize("kind", GAPS)
 def test_what_lies_between_the_fields_of_out_stays(kind, count):
@@ -234,7 +242,7 @@ def test_what_lies_between_the_fields_of_out_stays(kind, count):
     for expected, call in calls:
         ours, theirs = ~bits, ~bits
         call(ours.view(dtype).reshape(x.shape))
-        theirs.view(dtype).reshape(x.shape)[...] = expected  # NumPy writes the fields alone
+        assign_fields(theirs.view(dtype).reshape(x.shape), expected)
         assert_same(ours, theirs)
 
 

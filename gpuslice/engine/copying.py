@@ -12,7 +12,7 @@ from gpuslice.dtypes import itemsize
 from gpuslice.engine import functional, generic
 from gpuslice.engine.choice import are_small, small_numpy_arrays, small_numpy_parts
 from gpuslice.engine.consecutive import Consecutive
-from gpuslice.engine.fields import field_by_field
+from gpuslice.engine.fields import field_by_field, has_gaps
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.kernel_executor import BLOCK_ALIGNMENT
 from gpuslice.engine.lowering import has_bridges, lower, lower_outs, raised
@@ -89,7 +89,7 @@ def copy_into(views: abc.Sequence[Lazy], targets: abc.Sequence[Array]) -> None:
         _copy_through_bridges(views, targets)
         return
     arrays = small_numpy_arrays(views)
-    if arrays is None or not are_small(targets):
+    if arrays is None or has_gaps(targets[0].dtype) or not are_small(targets):
         _execute(views, targets, into=True)
         return
     for array, target in zip(list(arrays), targets, strict=True):  # every view comes before the first copy
@@ -148,7 +148,8 @@ def _execute(values: abc.Sequence[Lazy], targets: abc.Sequence[Array | None], *,
             continue
         if into and type(value) is Joined and value.converts:
             value = View.of(dense([value])[0])  # since a conversion can fail halfway
-        parts = small_numpy_parts(value) if type(value) is Joined else None
+        by_numpy = type(value) is Joined and not (into and has_gaps(value.dtype))
+        parts = small_numpy_parts(value) if by_numpy else None  # type: ignore[arg-type]
         if type(value) is Joined and parts is not None:
             joined.append((parts, value.axis, target))
         else:
