@@ -17,7 +17,7 @@ from gpuslice.engine.plan import kernel_sources
 DEVICE = Path(__file__).parent / "cuda_on_cpu" / "device"
 HEADERS = sorted(path.name for path in kernel_sources.folder().iterdir() if path.suffix in (".h", ".cuh", ".cu"))
 HOST = [name for name in HEADERS if not name.startswith("cuda") and name != "copy.cu"]
-CUDA = [name for name in HEADERS if not name.startswith("host")]
+CUDA = [name for name in HEADERS if not name.startswith(("host", "calls"))]
 
 
 def check_syntax(name, *options):
@@ -30,7 +30,8 @@ def check_syntax(name, *options):
 @needs_gxx
 @pytest.mark.parametrize("name", HOST)
 def test_a_header_stands_alone_for_the_host(name):
-    check_syntax(name, "-std=c++20")
+    headers = [f"-I{folder}" for folder in host_build._header_folders()] if name.startswith("calls") else []
+    check_syntax(name, "-std=c++20", *headers)
 
 
 @needs_gxx
