@@ -114,17 +114,18 @@ def _integer(value: object, argument: str, what: str) -> int:
         return value
     if is_symbolic(value):
         return value  # type: ignore[return-value]
-    error = TypeError(f"{argument} must {what}; got {describe(value)}")
+    # No error is kept in a variable: it holds this frame, and so the arrays of the call, until they are collected.
+    message = f"{argument} must {what}; got {describe(value)}"
     if isinstance(value, (bool, np.ma.MaskedArray)):
-        raise error
+        raise TypeError(message)
     if is_array(value):
         if dtype_name(value.dtype) not in INTEGERS:
-            raise error
+            raise TypeError(message)
         check_readable(value, library_of(value, argument), argument)
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise error from None
+        raise TypeError(message) from None
 
 
 def _flat(value: Array, library: Library, argument: str) -> Array:

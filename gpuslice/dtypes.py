@@ -1,7 +1,8 @@
 """Element types by their ONNX names, and the type lists that the operator texts share."""
 
 import re
-from functools import lru_cache
+from collections.abc import Collection
+from functools import lru_cache, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,8 +44,8 @@ def itemsize(dtype: DType) -> int:
     return int(size)
 
 
-def common_dtype(left: DType, right: DType) -> DType:
-    """Return a NumPy dtype that holds both of two dtypes with one ONNX name.
+def common_dtype(dtypes: Collection[DType]) -> DType:
+    """Return a NumPy dtype that holds all of some dtypes with one ONNX name; if there is only one, that.
 
     They may still differ: in byte order, or in how NumPy stores text.
 
@@ -53,6 +54,13 @@ def common_dtype(left: DType, right: DType) -> DType:
     TypeError
         There is none: two kinds of StringDType have different markers of missing text.
     """
+    if len(dtypes) == 1:
+        return next(iter(dtypes))
+    # Objects first: they hold all text, of which NumPy does not know a common dtype for every two kinds.
+    return reduce(_common_dtype, sorted(dtypes, key=lambda dtype: dtype != np.dtype(object)))
+
+
+def _common_dtype(left: DType, right: DType) -> DType:
     if left == right:
         return left
     if np.dtype(object) in (left, right) and dtype_name(left) == "string":

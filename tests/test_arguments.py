@@ -1,7 +1,10 @@
 """Bounds, sizes and axes: which kinds of values are accepted, and what the errors say."""
 
 import array
+import contextlib
+import gc
 import itertools
+import weakref
 
 import numpy as np
 import pytest
@@ -286,3 +289,31 @@ def test_calls_that_are_known_are_not_confused_with_others():
             gs.split(X, num_outputs=2, one_block=wrong)
         with pytest.raises(ValueError, match="copy must be True, False or None"):
             gs.slice(X, [0], [2], [1], copy=wrong)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: gs.slice(x, [True], [4]),
+        lambda x: gs.slice(x, [0], ["1"]),
+        lambda x: gs.slice(x, [0], [1], [7]),
+        lambda x: gs.split(x, [1], out=[x]),
+        lambda x: gs.split(x, 1.5),
+        lambda x: gs.split_to_sequence(x, 0),
+        lambda x: gs.concat_from_sequence([x, x], axis=9),
+        lambda x: gs.sequence_at([x], True),
+        lambda x: gs.contiguous([x, None]),
+    ],
+)  # fmt: skip
+def test_an_error_keeps_no_array_alive(call):
+    x = np.zeros((8, 8))
+    held = weakref.ref(x)
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(TypeError, ValueError, IndexError):
+            call(x)
+        del x
+        assert held() is None
+    finally:
+        gc.enable()

@@ -99,3 +99,39 @@ def test_concat_undoes_split_to_sequence(sizes, rank, data, xp):
     if shape[axis]:
         items = gs.split_to_sequence(given_array, axis=axis, keepdims=0)
         assert_same(gs.concat_from_sequence(items, axis=axis - rank, new_axis=1), array, like=given_array)
+
+
+# Whole vectors too, alone and as several items.
+SIZES = ["u1", "u2", "f4", "f8", "c16", "V3", "V6", "V32"]
+
+
+@st.composite
+def views(draw):
+    """Return a view of an array of up to 10 axes, two of which may be long: in any order, thinned and reversed."""
+    shape = draw(st.lists(st.integers(1, 3), max_size=8)) + draw(st.lists(st.integers(1, 40), max_size=2))
+    steps = [draw(st.sampled_from([1, 1, 2, 3, 4, -1, -2, -3])) for _ in shape]
+    dtype = np.dtype(draw(st.sampled_from(SIZES)))
+    whole = [count * abs(step) for count, step in zip(shape, steps, strict=True)]
+    while np.prod(whole) * dtype.itemsize > 1 << 18:
+        whole[int(np.argmax(whole))] = 1
+    order = draw(st.permutations(range(len(shape))))
+    array = np.resize(np.arange(65_521, dtype=np.uint16), int(np.prod(whole)) * dtype.itemsize // 2 + 1).view(np.uint8)
+    array = array[: int(np.prod(whole)) * dtype.itemsize].view(dtype).reshape(whole)
+    return array[tuple(slice(None, None, step) for step in steps)].transpose(order)
+
+
+@settings(PROPERTY, max_examples=300)
+@given(view=views(), data=st.data())
+def test_any_view_and_its_parts(view, data):
+    for _ in range(2):
+        assert_same(gs.contiguous(view), np.ascontiguousarray(view).reshape(view.shape))
+    if view.ndim:
+        axis, count = data.draw(st.integers(0, view.ndim - 1)), data.draw(st.integers(1, 4))
+        count = min(count, view.shape[axis])
+        expected = np.array_split(view, count, axis)
+        order = data.draw(st.sampled_from("CF"))
+        outs = [np.empty(part.shape, part.dtype, order) for part in expected]
+        parts = gs.split(view, [part.shape[axis] for part in expected], axis=axis, out=outs)
+        for part, right in zip(parts, expected, strict=True):
+            assert part.tobytes() == right.tobytes()
+        assert_same(gs.concat_from_sequence(expected, axis=axis), np.ascontiguousarray(view))

@@ -469,6 +469,7 @@ STRING = np.dtypes.StringDType()
         ([np.array([b"a"]), np.array(["bcd"], STRING)], np.array(["a", "bcd"], STRING)),
         ([np.array(["bcd"], STRING), np.array([b"a"])], np.array(["bcd", "a"], STRING)),
         ([np.array(["bcd"], STRING), np.array(["a"])], np.array(["bcd", "a"], STRING)),
+        ([np.array([b"a"]), np.array(["b"], STRING), np.array(["c"], object)], np.array([b"a", "b", "c"], object)),
         ([np.array([b"a"]), np.array([b"\xff\xfe"])], np.array([b"a", b"\xff\xfe"])),
         # UTF-8, which is ONNX's encoding, and as wide as the bytes are.
         ([np.array(["a"]), np.array(["é".encode(), b"abc"])], np.array(["a", "é", "abc"])),

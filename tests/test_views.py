@@ -69,3 +69,26 @@ def test_one_block(xp):
         gs.split(data, [2], one_block=True, copy=None)
     with pytest.raises(ValueError, match="one_block allocates the outputs itself"):
         gs.split(data, [2], one_block=True, out=[make(xp, X.copy())])
+
+
+VECTORS = np.arange(8 * 6 * 40).astype("c16").reshape(8, 6, 40)
+
+
+@pytest.mark.parametrize("step", range(1, 6))
+@pytest.mark.parametrize("planes", range(2, 7))
+def test_whole_vectors_of_several_planes(planes, step, kernels_for_all):
+    """Those of a plane are not the channels of one pixel, though they are as far apart as there are planes."""
+    x = VECTORS[:planes, 0, ::step].T
+    for _ in range(2):
+        assert_same(gs.contiguous(x), np.ascontiguousarray(x))
+
+
+@pytest.mark.parametrize("shape", [(2,) * 9, (2,) * 8, (2,) * 12])
+@pytest.mark.parametrize("axis", range(8))
+def test_a_split_of_more_axes_than_the_kernels_have(shape, axis, kernels_for_all):
+    """A kernel of many parts has an axis more, for the parts."""
+    order = [4, 3, 8, 5, 2, 1, 7, 0, 6, 10, 9, 11]
+    x = np.arange(np.prod(shape)).reshape(shape).transpose([place for place in order if place < len(shape)])
+    for _ in range(2):
+        for part, expected in zip(gs.split(x, num_outputs=2, axis=axis), np.split(x, 2, axis), strict=True):
+            assert_same(part, np.ascontiguousarray(expected))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import abc
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import accumulate
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -90,7 +90,7 @@ class Joined:
             self.shape = (*shape[:axis], sum([part.shape[axis] for part in parts]), *shape[axis + 1 :])
         else:
             self.shape = (*shape[:axis], len(parts), *shape[axis:])
-        self.dtype = reduce(common_dtype, {part.dtype: None for part in parts}) if dtype is None else dtype
+        self.dtype = common_dtype({part.dtype: None for part in parts}) if dtype is None else dtype
         self.copied = None
         self.depth, self.views = 1, len(parts)
         for part in parts:

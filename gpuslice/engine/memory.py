@@ -9,6 +9,7 @@ from typing import NoReturn
 import numpy as np
 
 from gpuslice.dtypes import DType, itemsize
+from gpuslice.engine.calls import COMPILED
 from gpuslice.engine.joined import Lazy
 from gpuslice.libraries import NUMPY, Array, Shape, address_of_numpy
 
@@ -20,6 +21,7 @@ _FEW_PARTS = 1 << 16
 _BYTES_PER_PART = 160
 _BYTES_PER_AXIS = 16
 _LINE_BYTES, _LARGE_PAGE_BYTES = 64, 1 << 21
+_address_of = address_of_numpy if COMPILED is None else COMPILED.address_of
 
 
 def aligned_empty(shape: Shape, dtype: DType) -> Array:
@@ -31,7 +33,7 @@ def aligned_empty(shape: Shape, dtype: DType) -> Array:
     size = prod(shape) * dtype.itemsize
     alignment = _LARGE_PAGE_BYTES if size >= 8 * _LARGE_PAGE_BYTES else _LINE_BYTES
     memory = np.empty(size + alignment, np.uint8)
-    return np.ndarray(shape, dtype, memory, -address_of_numpy(memory) % alignment)
+    return np.ndarray(shape, dtype, memory, -_address_of(memory) % alignment)
 
 
 def raise_too_large(values: abc.Sequence[Lazy], error: MemoryError | ValueError) -> NoReturn:
@@ -54,13 +56,13 @@ def check_parts_fit(count: int, rank: int) -> None:
     if count < _FEW_PARTS:
         return
     wanted = count * (_BYTES_PER_PART + _BYTES_PER_AXIS * rank)
-    error = MemoryError(f"{count} outputs take {wanted} bytes even without their items; they cannot be allocated")
+    message = f"{count} outputs take {wanted} bytes even without their items; they cannot be allocated"
     if wanted > _physical_bytes():
-        raise error
+        raise MemoryError(message)
     try:
         np.empty(wanted, np.uint8)  # asks for it, touches nothing, and gives it back at once
     except MemoryError:
-        raise error from None
+        raise MemoryError(message) from None
 
 
 def _physical_bytes() -> float:

@@ -4,7 +4,7 @@ from collections import abc
 
 from gpuslice.engine.plan.axes import forward_in_source, with_target_strides
 from gpuslice.engine.plan.channels import interleaved, planes
-from gpuslice.engine.plan.kernel_sources import MOST_PIXEL_CHANNELS, PIXEL_CHANNELS, VECTOR_BYTES, is_listed
+from gpuslice.engine.plan.kernel_sources import MAX_RANK, MOST_PIXEL_CHANNELS, PIXEL_CHANNELS, VECTOR_BYTES, is_listed
 from gpuslice.engine.plan.parts import Axis, LaunchPlan, Part
 from gpuslice.engine.plan.stacks import stacked, unstacked
 
@@ -19,7 +19,8 @@ def with_kernel(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan:
     if abs(inner.source) != launch.width or min(inner.counts) <= MOST_PIXEL_CHANNELS:
         for choose in (planes, interleaved, unstacked, stacked, _rearranged, _tiles, _pixel_tiles, _pixel_rows):
             chosen = choose(launch, parts)
-            if chosen is not None and is_listed(*chosen.kernel):
+            # Some kernels have an axis more.
+            if chosen is not None and is_listed(*chosen.kernel) and len(chosen.axes) <= MAX_RANK:
                 return chosen
     step, rest = divmod(inner.source, launch.width)
     return launch._replace(variant=step if not rest and is_listed("rows", launch.width, step) else 0)
@@ -54,7 +55,7 @@ def _pixel_tiles(launch: LaunchPlan, parts: abc.Sequence[Part]) -> LaunchPlan | 
     *outer, inner = launch.axes
     if not outer or inner.varies:
         return None
-    if launch.width == VECTOR_BYTES and inner.source > 0:
+    if inner.source == launch.width == VECTOR_BYTES:
         half = launch.width // 2  # the kernels move pixels of wider channels as more channels
         inner = Axis((2 * inner.counts[0],), half, half)
         launch = launch._replace(width=half, axes=(*outer, inner))
