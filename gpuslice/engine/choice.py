@@ -68,10 +68,10 @@ class Costs:
 
 COSTS = Costs() if COMPILED is not None else Costs(numpy_part=500, numpy_joined=500, kernel_call=3600, kernel_part=1100)
 _CALLS = 50
-# Copies this large are spread over threads, and written past the caches.
-_LARGE_BYTES = 1 << 23
-# From here on PyTorch's own copies make up for what they cost besides.
-_TORCH_BYTES, _LONG_RUN = 1 << 18, 512
+# Copies this large are spread over threads.
+_LARGE_BYTES = 1 << 22
+# From here on PyTorch's own copies make up for what they cost besides; up to here, where kernels write past the caches.
+_TORCH_BYTES, _TORCH_MOST_BYTES, _LONG_RUN = 1 << 18, 1 << 23, 512
 # PyTorch reverses items of this size one by one.
 _SLOWLY_REVERSED = 2
 # So many of a large number of views are looked at; the others are taken to be like them.
@@ -192,14 +192,14 @@ def torch_is_faster(itemsize: int, layouts: abc.Sequence[Layout], *, threads: in
             return False
     if threads < (1 if goes_backward else 2):
         return False
-    return _TORCH_BYTES <= sum(prod(shape) for shape, _ in layouts) * itemsize < _LARGE_BYTES
+    return _TORCH_BYTES <= sum(prod(shape) for shape, _ in layouts) * itemsize < _TORCH_MOST_BYTES
 
 
 def torch_joins_faster(value: Joined, *, threads: int) -> bool:
     """Return whether PyTorch joins tensors, here as NumPy arrays, faster than NumPy does: see `torch_is_faster`."""
     itemsize = value.dtype.itemsize
     inner, size = prod(value.shape[value.axis + 1 :]) * itemsize, prod(value.shape) * itemsize
-    if threads < 2 or not _TORCH_BYTES <= size < _LARGE_BYTES:
+    if threads < 2 or not _TORCH_BYTES <= size < _TORCH_MOST_BYTES:
         return False
     # The result has the memory format of the arrays.
     arrays = value.arrays or ()

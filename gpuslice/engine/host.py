@@ -23,8 +23,8 @@ _STREAM_BYTES = 1 << 23
 _STREAM_TURNED_BYTES = 1 << 26
 # Shorter runs that end inside a vector are faster through the caches.
 _STREAM_RUN = 512
-# Starting a thread costs as much as copying some hundred kilobytes.
-_BYTES_PER_THREAD = 1 << 22
+# Starting a thread costs as much as copying some hundred kilobytes, and what it copies leaves other caches.
+_BYTES_PER_THREAD = 1 << 21
 _MOST_THREADS = 256
 
 
