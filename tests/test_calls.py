@@ -5,6 +5,7 @@ import mmap
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from helpers import compiled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuslice.engine import host_library, kernel_executor
+from gpuslice.engine import calls, host_library, kernel_executor
 from gpuslice.engine.calls import COMPILED
 from gpuslice.engine.plan import PIXEL_BYTES
 from gpuslice.operators import known
@@ -203,3 +204,25 @@ def test_python_alone_is_enough():
     done = subprocess.run(command, cwd=folder.parent, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "reason"),
+    [
+        ("abiflags", "t", "this Python has no stable ABI"),
+        ("implementation", SimpleNamespace(name="pypy"), "this Python has no stable ABI"),
+        ("modules", {**sys.modules, "gpuslice._calls": None}, "the module for them was not built"),
+    ],
+)
+def test_why_the_module_is_not_used(attribute, value, reason, monkeypatch):
+    monkeypatch.setattr(sys, attribute, value, raising=False)
+    assert calls._load() == (None, reason)
+
+
+@needs_calls
+def test_a_module_of_other_sources_is_not_used(monkeypatch):
+    monkeypatch.setattr(calls.kernel_sources, "digest", lambda: "0" * 16)
+    with pytest.warns(RuntimeWarning, match=r"other sources \(\w{16}\) than those here \(0{16}\).*nox -s kernels"):
+        module, reason = calls._load()
+    assert module is None
+    assert "compiled from other sources" in reason

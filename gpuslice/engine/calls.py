@@ -3,6 +3,7 @@
 It is an extension module for CPython with the GIL. Where it is missing, what uses it does the same in Python.
 """
 
+import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
@@ -73,6 +74,8 @@ class Compiled(Protocol):
 
 def _load() -> tuple[Compiled | None, str]:
     """Return the module, or None and the reason why it is not used."""
+    if sys.implementation.name != "cpython" or "t" in getattr(sys, "abiflags", ""):  # free-threaded
+        return None, "this Python has no stable ABI"
     try:
         module = cast(Compiled, import_module("gpuslice._calls"))
     except ModuleNotFoundError:

@@ -152,7 +152,7 @@ class ByKernels:
     def fresh_one(self, array: Array) -> Array:
         """Return a dense copy of the only region."""
         if self._is_new:
-            return self._first().fresh_one(array)
+            return self._once_by_numpy().fresh_one(array)
         (target,) = self._executor.allocate(self.shapes, self._dtype, array)
         self.into_one(array, target)
         return target
@@ -169,7 +169,7 @@ class ByKernels:
     def into(self, array: Array, targets: abc.Sequence[Array]) -> None:
         """Copy each region of an array into its target."""
         if self._is_new:
-            self._first().into(array, targets)
+            self._once_by_numpy().into(array, targets)
             return
         base, *addresses = self._addresses((array, *targets))
         alignment = alignments_of((base, *addresses))
@@ -177,7 +177,7 @@ class ByKernels:
         unmoved = [(self._view(array, i), View.of(targets[i])) for i in left] if left else ()
         self._executor.run_planned(planned, shifted(self._offsets, base), addresses, unmoved, array)
 
-    def _first(self) -> ByNumPy:
+    def _once_by_numpy(self) -> ByNumPy:
         """Return what makes the first copy, if that is NumPy."""
         self._is_new = False
         return ByNumPy(self._regions, self._dropped)

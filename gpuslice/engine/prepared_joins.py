@@ -21,7 +21,7 @@ from gpuslice.libraries import NUMPY, Array, address_of_numpy
 # Sources differ in how they lie in a vector, and to each other. So many plans are found at once.
 _MOST_PLANS = 2
 _BYTES_PER_PLAN, _BYTES_PER_PART, _BYTES_PER_AXIS = 2048, 512, 96
-addresses_of = partial(map, address_of_numpy) if COMPILED is None else COMPILED.addresses_of
+_addresses_of = partial(map, address_of_numpy) if COMPILED is None else COMPILED.addresses_of
 
 
 class PreparedJoin(Protocol):
@@ -84,7 +84,7 @@ class JoinByHost:
             self._is_new = False
             np.concatenate(self._with_axis(arrays), axis=self._axis, out=target)
             return
-        *sources, base = addresses_of((*arrays, target))
+        *sources, base = _addresses_of((*arrays, target))
         places = places_of(sources), base % VECTOR_BYTES
         planned, left = self._planned.get(places) or self._plan(*places)
         pairs = list(Joined.of_numpy(self._with_axis(arrays), self._axis).pairs(target)) if left else []

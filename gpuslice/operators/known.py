@@ -262,5 +262,6 @@ def are_usual(array: Array, outs: abc.Sequence[Any], shapes: abc.Sequence[tuple[
 
 
 def _size_of(key: Key) -> int:
-    """Return about how many bytes a key takes: its tuples, which hold ints of any size. Others hold the rest anyway."""
-    return _BYTES_PER_ENTRY + sum([getsizeof(item) + sum(map(getsizeof, item)) for item in key if type(item) is tuple])
+    """Return about how many bytes a key takes: its tuples, which hold ints of any size, and bytes. Others hold the rest."""
+    held = [getsizeof(item) for item in key if type(item) in (tuple, bytes)]
+    return _BYTES_PER_ENTRY + sum(held) + sum([sum(map(getsizeof, item)) for item in key if type(item) is tuple])
