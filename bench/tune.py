@@ -1,4 +1,4 @@
-"""``python -m bench tune``: small and middling copies by NumPy and by the kernels, and which of the two is chosen."""
+"""``python -m bench tune``: small and middling copies by NumPy and by the kernels, what is chosen, and first calls."""
 
 import argparse
 import math
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import gpuslice as gs
+from bench import first_calls
 from bench.machine import machine
 from gpuslice.engine import choice
 
@@ -63,6 +64,9 @@ def main(given: argparse.Namespace) -> None:
             print(line, flush=True)
     lines.append(f"```\n\nThe worst choice takes {worst:.2f} times the better one.")
     print(lines[-1])
+    if not given.case:
+        lines += ["\n## First calls\n", "Microseconds, new outputs.\n\n```text", *first_calls.lines(), "```"]
+        print("\n".join(lines[-len(first_calls.CASES) - 4 :]))
     if given.output:
         Path(given.output).write_text("\n".join(lines) + "\n")
 
