@@ -83,7 +83,7 @@ struct Launch {
   PyObject_HEAD;
   int (*copy)(unsigned kernel, const void* parameters, unsigned long long blocks, int threads);
   unsigned kernel;
-  unsigned long long blocks;
+  unsigned long long blocks, size;  // size: of what is copied, in bytes
   Py_ssize_t head, capacity, tail;  // bytes, entries of each table, bytes
   Py_ssize_t parts;
   Py_ssize_t* numbers;  // of the parts, among all of the plan
@@ -101,16 +101,17 @@ inline void delete_launch(PyObject* self) {
   Py_DECREF(type);
 }
 
-// Launch(function, kernel, blocks, head, capacity, tail, parts, (source and target offset, channel source and target))
+// Launch(function, kernel, blocks, size, head, capacity, tail, parts,
+//        (source and target offset, channel source and target))
 inline PyObject* new_launch(PyTypeObject* type, PyObject* given, PyObject*) {
-  unsigned long long function, blocks;
+  unsigned long long function, blocks, size;
   unsigned kernel;
   const char *head, *tail;
   Py_ssize_t head_bytes, capacity, tail_bytes;
   PyObject* parts;
   Word offsets[4];
-  if (!PyArg_ParseTuple(given, "KIKy#ny#O!(LLLL)", &function, &kernel, &blocks, &head, &head_bytes, &capacity, &tail,
-                        &tail_bytes, &PyTuple_Type, &parts, &offsets[0], &offsets[1], &offsets[2], &offsets[3]))
+  if (!PyArg_ParseTuple(given, "KIKKy#ny#O!(LLLL)", &function, &kernel, &blocks, &size, &head, &head_bytes, &capacity,
+                        &tail, &tail_bytes, &PyTuple_Type, &parts, &offsets[0], &offsets[1], &offsets[2], &offsets[3]))
     return nullptr;
   const Py_ssize_t count = PyTuple_Size(parts);
   if (count > capacity) return PyErr_Format(PyExc_ValueError, "%zd parts in a table of %zd entries", count, capacity);
@@ -118,7 +119,7 @@ inline PyObject* new_launch(PyTypeObject* type, PyObject* given, PyObject*) {
   if (!self) return nullptr;
   Launch* const launch = as_launch(self);
   launch->copy = reinterpret_cast<decltype(launch->copy)>(static_cast<npy_uintp>(function));
-  launch->kernel = kernel, launch->blocks = blocks;
+  launch->kernel = kernel, launch->blocks = blocks, launch->size = size;
   launch->head = head_bytes, launch->capacity = capacity, launch->tail = tail_bytes;
   launch->source_offset = offsets[0], launch->target_offset = offsets[1];
   launch->channel_source = offsets[2], launch->channel_target = offsets[3];
@@ -155,12 +156,11 @@ inline bool write_table(const Launch& launch, char* table, PyObject* value, Word
   return !PyErr_Occurred();
 }
 
-// launch.run(sources, targets, threads, size): copy between the addresses of all parts of the plan.
+// launch.run(sources, targets, threads = 1): copy between the addresses of all parts of the plan.
 inline PyObject* run_launch(PyObject* self, Arguments given, Py_ssize_t count) {
-  if (!has_count("run", count, 4)) return nullptr;
+  if (count != 2 && !has_count("run", count, 3)) return nullptr;
   const Launch& launch = *as_launch(self);
-  const int threads = static_cast<int>(PyLong_AsLong(given[2]));
-  const unsigned long long size = PyLong_AsUnsignedLongLong(given[3]);
+  const int threads = count == 2 ? 1 : static_cast<int>(PyLong_AsLong(given[2]));
   if (PyErr_Occurred()) return nullptr;
   constexpr Py_ssize_t kFew = 1 << 11;
   alignas(16) char few[kFew];
@@ -174,7 +174,7 @@ inline PyObject* run_launch(PyObject* self, Arguments given, Py_ssize_t count) {
   if (write_table(launch, tables, given[0], launch.source_offset, launch.channel_source) &&
       write_table(launch, tables + table, given[1], launch.target_offset, launch.channel_target)) {
     constexpr unsigned long long kSmall = 1 << 15;  // to release the GIL takes as long as to copy some kilobytes
-    PyThreadState* const state = size < kSmall ? nullptr : PyEval_SaveThread();
+    PyThreadState* const state = launch.size < kSmall ? nullptr : PyEval_SaveThread();
     code = launch.copy(launch.kernel, parameters, launch.blocks, threads);
     if (state) PyEval_RestoreThread(state);
   }

@@ -191,8 +191,8 @@ def test_a_launch_that_fails(change, error, message):
     given = {"sources": [0], "targets": [0], "kernel": 0, "parts": (0,)} | change
     with pytest.raises(error, match=message):
         COMPILED.Launch(
-            host_library._FUNCTION, given["kernel"], 0, b"", 1, b"", given["parts"], (0, 0, 0, 0)
-        ).run(given["sources"], given["targets"], 1, 0)  # fmt: skip
+            host_library._FUNCTION, given["kernel"], 0, 0, b"", 1, b"", given["parts"], (0, 0, 0, 0)
+        ).run(given["sources"], given["targets"])  # fmt: skip
 
 
 def test_python_alone_is_enough():

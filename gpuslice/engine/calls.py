@@ -18,8 +18,8 @@ _Shape: TypeAlias = tuple[int, ...]
 class Launch(Protocol):
     """A launch of the host library that waits for its addresses."""
 
-    def run(self, sources: Sequence[int], targets: Sequence[int], threads: int, size: int, /) -> None:
-        """Launch, with the addresses of all parts of the plan. ``size`` is how many bytes this moves."""
+    def run(self, sources: Sequence[int], targets: Sequence[int], threads: int = 1, /) -> None:
+        """Launch, with the addresses of all parts of the plan."""
 
 
 class Compiled(Protocol):
@@ -62,6 +62,7 @@ class Compiled(Protocol):
         function: int,
         kernel: int,
         blocks: int,
+        size: int,
         head: bytes,
         capacity: int,
         tail: bytes,
@@ -69,7 +70,7 @@ class Compiled(Protocol):
         offsets: tuple[int, int, int, int],
         /,
     ) -> Launch:
-        """Return a launch of a kernel by the address of the library's function and what `PackedLaunch` holds."""
+        """Return a launch by the address of the library's function, the bytes that it moves, and a `PackedLaunch`."""
 
 
 def _load() -> tuple[Compiled | None, str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuslice.dtypes import DType
 from gpuslice.engine import generic, host_library
-from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, ReadyLaunch
+from gpuslice.engine.kernel_executor import KernelExecutor, Pairs, Plan, ReadyLaunch, Runner
 from gpuslice.engine.plan import HOST_64, HOST_TUNING, VECTOR_BYTES, LaunchPlan, PackedLaunch, Part, pack
 from gpuslice.engine.plan.kernel_sources import STACK_KINDS
 from gpuslice.engine.trace import is_tracing
@@ -83,7 +83,7 @@ class HostExecutor(KernelExecutor):
     def pack(self, launch: LaunchPlan, parts: abc.Sequence[Part], size: int) -> list[PackedLaunch]:
         """Return the parameters of a launch."""
         packed = pack(launch, HOST_64, HOST_TUNING, stream=_streams(launch, parts, size))
-        return [PackedLaunch(*one[:-1], host_library.compiled(one)) for one in packed]
+        return [PackedLaunch(*one[:-1], host_library.compiled(one, size)) for one in packed]
 
     def kernel(self, packed: PackedLaunch) -> int:
         """Return the number of a kernel in the list that the library was built from."""
@@ -92,6 +92,14 @@ class HostExecutor(KernelExecutor):
     def launch(self, kernel: int, ready: ReadyLaunch) -> None:
         """Run a kernel and wait for it."""
         host_library.copy(kernel, ready.parameters, ready.packed.blocks, _workers(ready.size))
+
+    def runner(self, plan: Plan) -> Runner | None:
+        """Return what runs a plan with addresses alone: one launch on one thread, if known calls are compiled."""
+        planned, left = plan
+        if left or len(planned) != 1:
+            return None
+        packed, size = planned[0]
+        return None if packed.compiled is None or size >= 2 * _BYTES_PER_THREAD else packed.compiled.run
 
     def run_planned(
         self,
@@ -107,7 +115,7 @@ class HostExecutor(KernelExecutor):
             return
         packed, size = planned[0]
         if packed.compiled is not None:
-            packed.compiled.run(sources, targets, _workers(size), size)
+            packed.compiled.run(sources, targets, _workers(size))
             return
         host_library.copy(packed.kernel_number, packed.fill(sources, targets), packed.blocks, _workers(size))
 

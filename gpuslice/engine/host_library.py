@@ -5,9 +5,8 @@ import os
 import struct
 import warnings
 from pathlib import Path
-from typing import Any
 
-from gpuslice.engine.calls import COMPILED
+from gpuslice.engine.calls import COMPILED, Launch
 from gpuslice.engine.plan import PackedLaunch, kernel_sources
 
 _FORCED = "GPUSLICE_INSTRUCTION_SET"
@@ -56,14 +55,13 @@ def copy(kernel_number: int, parameters: bytes, blocks: int, threads: int) -> No
         raise RuntimeError(f"the host library has no kernel {name}; error {code}")
 
 
-def compiled(packed: PackedLaunch) -> Any:
-    """Return a launch as an object whose ``run`` takes the addresses of all parts; None if there is no such object."""
+def compiled(packed: PackedLaunch, size: int) -> Launch | None:
+    """Return a launch that moves ``size`` bytes as an object that needs only addresses; None if there is no such one."""
     if COMPILED is None or LIBRARY is None:
         return None
-    launch = packed.launch
+    launch, tables = packed.launch, (packed.head, packed.capacity, packed.tail)
     offsets = launch.source_offset, launch.target_offset, launch.channel_source, launch.channel_target
-    function, number, blocks = _FUNCTION, packed.kernel_number, packed.blocks
-    return COMPILED.Launch(function, number, blocks, packed.head, packed.capacity, packed.tail, launch.parts, offsets)
+    return COMPILED.Launch(_FUNCTION, packed.kernel_number, packed.blocks, size, *tables, launch.parts, offsets)
 
 
 def instruction_set() -> str:

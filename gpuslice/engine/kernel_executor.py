@@ -35,6 +35,8 @@ Pairs: TypeAlias = abc.Sequence[tuple[View, View]]
 Geometry: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 # Packed launches with the bytes they move, and the parts that kernels cannot move.
 Plan: TypeAlias = tuple[list[tuple[PackedLaunch, int]], list[int]]
+# What takes the addresses of all sources and targets.
+Runner: TypeAlias = abc.Callable[[abc.Sequence[int], abc.Sequence[int]], None]
 
 
 class ReadyLaunch(NamedTuple):
@@ -167,6 +169,10 @@ class KernelExecutor(ABC):
     ) -> Plan:
         """Return the plan for parts at some addresses. It holds for all addresses with the same alignment."""
         return self._plans(size, geometry, places_of(sources), places_of(targets))
+
+    def runner(self, plan: Plan) -> Runner | None:
+        """Return what runs a plan with the addresses of its parts alone; None if `run_planned` has to."""
+        return None
 
     def run_planned(
         self,

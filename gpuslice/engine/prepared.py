@@ -18,6 +18,7 @@ from gpuslice.engine.kernel_executor import (
     Geometry,
     KernelExecutor,
     Plan,
+    Runner,
     alignments_of,
     byte_offset_and_strides,
     shifted,
@@ -108,6 +109,7 @@ class ByKernels:
         "_places",
         "_planned",
         "_regions",
+        "_runners",
         "shapes",
     )
 
@@ -136,6 +138,7 @@ class ByKernels:
         self._geometry: tuple[Geometry, ...] = ()  # made with the first plan, as the offsets are
         self._offsets: list[int] = []
         self._planned: dict[tuple[int, ...], Plan] = {}
+        self._runners: dict[tuple[int, ...], Runner] = {}
         self._is_new = first_by_numpy
 
     def __sizeof__(self) -> int:
@@ -160,11 +163,11 @@ class ByKernels:
     def into_one(self, array: Array, target: Array) -> None:
         """Copy the only region of an array into a target."""
         base, address = self._address(array), self._address(target)
-        planned = self._planned.get((base % VECTOR_BYTES, address % VECTOR_BYTES))
-        if planned is None or planned[1]:
+        run = self._runners.get((base % VECTOR_BYTES, address % VECTOR_BYTES))
+        if run is None:
             self.into(array, (target,))
         else:
-            self._executor.run_planned(planned[0], (base + self._offsets[0],), (address,), (), array)
+            run((base + self._offsets[0],), (address,))
 
     def into(self, array: Array, targets: abc.Sequence[Array]) -> None:
         """Copy each region of an array into its target."""
@@ -173,6 +176,10 @@ class ByKernels:
             return
         base, *addresses = self._addresses((array, *targets))
         alignment = alignments_of((base, *addresses))
+        run = self._runners.get(alignment)
+        if run is not None:
+            run(shifted(self._offsets, base), addresses)
+            return
         planned, left = self._planned.get(alignment) or self._plan(alignment)
         unmoved = [(self._view(array, i), View.of(targets[i])) for i in left] if left else ()
         self._executor.run_planned(planned, shifted(self._offsets, base), addresses, unmoved, array)
@@ -197,6 +204,9 @@ class ByKernels:
         if len(self._planned) >= _MOST_ALIGNMENTS:
             return self._executor.plan(*arguments)
         plan = self._planned[alignment] = self._executor.new_plan(*arguments)
+        run = self._executor.runner(plan)
+        if run is not None:
+            self._runners[alignment] = run
         return plan
 
 

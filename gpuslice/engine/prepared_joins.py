@@ -13,7 +13,7 @@ from gpuslice.engine.calls import COMPILED
 from gpuslice.engine.fields import has_gaps
 from gpuslice.engine.host import HOST_EXECUTOR
 from gpuslice.engine.joined import Joined
-from gpuslice.engine.kernel_executor import Geometry, Plan, places_of, shifted
+from gpuslice.engine.kernel_executor import Geometry, Plan, Runner, places_of, shifted
 from gpuslice.engine.plan import VECTOR_BYTES
 from gpuslice.engine.prepared import contiguous_strides
 from gpuslice.libraries import NUMPY, Array, address_of_numpy
@@ -46,7 +46,18 @@ class JoinByHost:
         Whether the arrays of a call do not have it yet.
     """
 
-    __slots__ = ("_axis", "_by_numpy", "_geometry", "_index", "_is_new", "_offsets", "_planned", "dtype", "shape")
+    __slots__ = (
+        "_axis",
+        "_by_numpy",
+        "_geometry",
+        "_index",
+        "_is_new",
+        "_offsets",
+        "_planned",
+        "_runners",
+        "dtype",
+        "shape",
+    )
 
     shape: tuple[int, ...]
     dtype: DType
@@ -64,6 +75,7 @@ class JoinByHost:
         self._offsets = list(accumulate(lengths[:-1], initial=0))
         self._geometry: tuple[Geometry, ...] = tuple([(array.strides, strides, array.shape) for array in arrays])
         self._planned: dict[tuple[abc.Sequence[int], int], Plan] = {}
+        self._runners: dict[tuple[abc.Sequence[int], int], Runner] = {}
 
     def __sizeof__(self) -> int:
         """Count what it holds, too, and the plans, which are made later."""
@@ -86,6 +98,10 @@ class JoinByHost:
             return
         *sources, base = _addresses_of((*arrays, target))
         places = places_of(sources), base % VECTOR_BYTES
+        run = self._runners.get(places)
+        if run is not None:
+            run(sources, shifted(self._offsets, base))
+            return
         planned, left = self._planned.get(places) or self._plan(*places)
         pairs = list(Joined.of_numpy(self._with_axis(arrays), self._axis).pairs(target)) if left else []
         HOST_EXECUTOR.run_planned(planned, sources, shifted(self._offsets, base), [pairs[i] for i in left], target)
@@ -99,6 +115,9 @@ class JoinByHost:
         if len(self._planned) >= _MOST_PLANS:
             return HOST_EXECUTOR.plan(*arguments)
         plan = self._planned[sources, base] = HOST_EXECUTOR.new_plan(*arguments)
+        run = HOST_EXECUTOR.runner(plan)
+        if run is not None:
+            self._runners[sources, base] = run
         return plan
 
 

@@ -262,6 +262,6 @@ def are_usual(array: Array, outs: abc.Sequence[Any], shapes: abc.Sequence[tuple[
 
 
 def _size_of(key: Key) -> int:
-    """Return about how many bytes a key takes: its bytes, and tuples of ints of any size. Others hold the rest anyway."""
+    """Return about how many bytes a key takes: its bytes, and its tuples of ints. Others hold the rest anyway."""
     held = [getsizeof(item) for item in key if type(item) in (tuple, bytes)]
     return _BYTES_PER_ENTRY + sum(held) + sum([sum(map(getsizeof, item)) for item in key if type(item) is tuple])
