@@ -9,15 +9,16 @@ from gpuslice.engine.generic import steps_to
 from gpuslice.engine.joined import Joined, Lazy
 from gpuslice.engine.lowering import by_their_library, memory_of, torch_cuda
 from gpuslice.engine.memory import aligned_empty
-from gpuslice.engine.prepared import EXECUTORS, ByKernels, Prepared
+from gpuslice.engine.prepared import EXECUTORS, Prepared
 from gpuslice.engine.prepared_joins import JoinByHost, PreparedJoin
+from gpuslice.engine.prepared_regions import ByKernels
 from gpuslice.engine.views import View
 from gpuslice.libraries import NUMPY, Array, Bridge, Library, bridge_of
 from gpuslice.rules import Region
 
 
 class ByBridge:
-    """Regions of a plain array of a library that has a bridge, with the same methods as `prepared.ByNumPy`.
+    """Regions of a plain array of a library that has a bridge, with the same methods as `ByNumPy`.
 
     Parameters
     ----------

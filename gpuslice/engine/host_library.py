@@ -56,7 +56,7 @@ def copy(kernel_number: int, parameters: bytes, blocks: int, threads: int) -> No
 
 
 def compiled(packed: PackedLaunch, size: int) -> Launch | None:
-    """Return a launch that moves ``size`` bytes as an object that needs only addresses; None if there is no such one."""
+    """Return a launch of ``size`` bytes as an object that needs only addresses; None if there is no such object."""
     if COMPILED is None or LIBRARY is None:
         return None
     launch, tables = packed.launch, (packed.head, packed.capacity, packed.tail)

@@ -15,7 +15,7 @@ from gpuslice.engine.host import HOST_EXECUTOR
 from gpuslice.engine.joined import Joined
 from gpuslice.engine.kernel_executor import Geometry, Plan, Runner, places_of, shifted
 from gpuslice.engine.plan import VECTOR_BYTES
-from gpuslice.engine.prepared import contiguous_strides
+from gpuslice.engine.prepared_regions import contiguous_strides
 from gpuslice.libraries import NUMPY, Array, address_of_numpy
 
 # Sources differ in how they lie in a vector, and to each other. So many plans are found at once.
