@@ -230,8 +230,9 @@ def _shifted(offsets: abc.Sequence[int], base: int) -> list[int]:
     return [base + offset for offset in offsets]
 
 
+alignments_of: abc.Callable[[abc.Sequence[int]], tuple[int, ...]]
 alignments_of = _alignments_of if COMPILED is None else COMPILED.alignments_of
-shifted = _shifted if COMPILED is None else COMPILED.shifted
+shifted: abc.Callable[[abc.Sequence[int], int], list[int]] = _shifted if COMPILED is None else COMPILED.shifted
 
 
 def places_of(addresses: abc.Sequence[int]) -> abc.Sequence[int]:
