@@ -1,6 +1,6 @@
 """The one decision "NumPy or kernels", for NumPy arrays, by what a copy costs with each.
 
-A launch of the kernels costs more than a call of NumPy, if known calls are not compiled some microseconds. Apart from
+A launch of the kernels costs more than a call of NumPy: some microseconds if known calls are not compiled. Apart from
 that, they take less time than NumPy for short runs and gathered items. ``python -m bench tune`` shows what is chosen
 beside the times of both.
 """
@@ -34,7 +34,7 @@ class Costs:
     kernel_call : float
         Each launch.
     kernel_plan : float
-        The plan of a launch. It is kept for later calls, and must pay for itself within fifty of them.
+        The plan of a launch, which is kept for later calls.
     numpy_run, kernel_run : float
         Each run of contiguous bytes. Kernels move long runs in vectors, so only short ones cost them anything.
     kernel_pixel : float
@@ -67,6 +67,7 @@ class Costs:
 
 
 COSTS = Costs() if COMPILED is not None else Costs(numpy_part=500, numpy_joined=500, kernel_call=3600, kernel_part=1100)
+# A plan has to pay for itself within so many calls: each takes longer in a program than in the loop of a benchmark.
 _CALLS = 50
 # Copies this large are spread over threads.
 _LARGE_BYTES = 1 << 22
