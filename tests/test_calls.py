@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from gpuslice.engine import calls, host_library, kernel_executor
 from gpuslice.engine.calls import COMPILED
-from gpuslice.engine.plan import PIXEL_BYTES
+from gpuslice.engine.plan import PIXEL_BYTES, kernel_sources
 from gpuslice.operators import known
 
 needs_calls = pytest.mark.skipif(COMPILED is None, reason="the module for known calls is not built here")
@@ -220,9 +220,18 @@ def test_why_the_module_is_not_used(attribute, value, reason, monkeypatch):
 
 
 @needs_calls
+def test_a_module_whose_end_is_missing_is_not_loaded(tmp_path, monkeypatch):
+    content = calls._PATH.read_bytes()
+    monkeypatch.setattr(calls, "_PATH", tmp_path / calls._PATH.name)
+    calls._PATH.write_bytes(content[: len(content) // 2])
+    assert calls._load() == (None, "the module for them cannot be loaded: its end is missing")
+
+
+@needs_calls
 def test_a_module_of_other_sources_is_not_used(monkeypatch):
-    monkeypatch.setattr(calls.kernel_sources, "digest", lambda: "0" * 16)
-    with pytest.warns(RuntimeWarning, match=r"other sources \(\w{16}\) than those here \(0{16}\).*nox -s kernels"):
+    monkeypatch.setattr(kernel_sources, "digest", lambda: "0" * 16)
+    message = r"_calls.abi3.so was compiled from other sources \(\w{16}\) than those of this checkout \(0{16}\).*nox -s kernels"
+    with pytest.warns(RuntimeWarning, match=message):
         module, reason = calls._load()
     assert module is None
     assert "compiled from other sources" in reason

@@ -4,15 +4,18 @@ It is an extension module for CPython with the GIL. Where it is missing, what us
 """
 
 import sys
-import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
+from gpuslice.engine.built_files import check_whole, why_other_sources
 from gpuslice.engine.plan import kernel_sources
 
 _Key: TypeAlias = tuple[Any, ...] | None
 _Shape: TypeAlias = tuple[int, ...]
+
+_PATH = Path(__file__).resolve().parents[1] / kernel_sources.CALLS
 
 
 class Launch(Protocol):
@@ -78,17 +81,15 @@ def _load() -> tuple[Compiled | None, str]:
     if sys.implementation.name != "cpython" or "t" in getattr(sys, "abiflags", ""):  # free-threaded
         return None, "this Python has no stable ABI"
     try:
+        if _PATH.exists():
+            check_whole(_PATH)
         module = cast(Compiled, import_module("gpuslice._calls"))
     except ModuleNotFoundError:
         return None, "the module for them was not built"
-    except ImportError as error:
+    except (ImportError, OSError) as error:
         return None, f"the module for them cannot be loaded: {error}"
-    wanted = kernel_sources.digest()
-    if module.digest != wanted:
-        text = f"gpuslice._calls was compiled from other sources ({module.digest}) than those here ({wanted})"
-        warnings.warn(f"{text}; it is not used. Run `nox -s kernels`.", RuntimeWarning, stacklevel=2)
-        return None, text
-    return module, ""
+    reason = why_other_sources(_PATH, module.digest)
+    return (None, reason) if reason else (module, "")
 
 
 COMPILED, REASON = _load()

@@ -2,10 +2,10 @@
 
 import ctypes
 import os
-import struct
 import warnings
 from pathlib import Path
 
+from gpuslice.engine.built_files import check_whole, why_other_sources
 from gpuslice.engine.calls import COMPILED, Launch
 from gpuslice.engine.plan import PackedLaunch, kernel_sources
 
@@ -83,32 +83,18 @@ def _loaded(path: Path) -> ctypes.CDLL:
     if not path.exists():
         raise _Unusable(_reason_of_the_build(path))
     try:
-        _check_whole(path)
+        check_whole(path)
         library = ctypes.CDLL(str(path))
         _declare(library)
     except (OSError, AttributeError) as error:
         raise _Unusable(f"{path} cannot be loaded: {error}") from error
-    built_from = library.gpuslice_digest().decode()
-    wanted = kernel_sources.digest()
-    if built_from != wanted:
-        text = f"{path} was compiled from other sources ({built_from}) than those of this checkout ({wanted})"
-        warnings.warn(f"{text}; it is not used. Run `nox -s kernels`.", RuntimeWarning, stacklevel=2)
-        raise _Unusable(text)
+    reason = why_other_sources(path, library.gpuslice_digest().decode())
+    if reason:
+        raise _Unusable(reason)
     if not library.gpuslice_instruction_set():
         raise _Unusable(f"the processor has none of the instruction sets {', '.join(_compiled_sets(library))}")
     _use_forced_set(library)
     return library
-
-
-def _check_whole(path: Path) -> None:
-    """Raise OSError if the end of a 64-bit ELF file is missing: loading what is left could end the process."""
-    with path.open("rb") as file:
-        start = file.read(64)
-    if start[:5] == b"\x7fELF\x02" and len(start) == 64:
-        (sections,) = struct.unpack_from("<Q", start, 40)  # the table of sections is the last thing in the file
-        size, count = struct.unpack_from("<2H", start, 58)
-        if sections + size * count > path.stat().st_size:
-            raise OSError("its end is missing")
 
 
 def _reason_of_the_build(path: Path) -> str:

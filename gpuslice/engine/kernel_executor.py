@@ -30,6 +30,9 @@ BLOCK_ABOVE = 8
 # CuPy's pool rounds allocations to it, so that outputs in one block are aligned like separate ones.
 BLOCK_ALIGNMENT = 512
 
+# Arrays of one kind differ in how they lie in a vector, and to each other. So many plans of a kind are found at once.
+MOST_PLANS = 2
+
 Pairs: TypeAlias = abc.Sequence[tuple[View, View]]
 # Source strides, target strides and shape of a part.
 Geometry: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
@@ -169,6 +172,16 @@ class KernelExecutor(ABC):
     ) -> Plan:
         """Return the plan for parts at some addresses. It holds for all addresses with the same alignment."""
         return self._plans(size, geometry, places_of(sources), places_of(targets))
+
+    def kept_plan(self, plans: dict[Any, Plan], runners: dict[Any, Runner], key: Any, *arguments: Any) -> Plan:
+        """Return what `plan` does, and keep the first plans, and what runs them, by a key that stands for addresses."""
+        if len(plans) >= MOST_PLANS:
+            return self.plan(*arguments)
+        plan = plans[key] = self.new_plan(*arguments)
+        run = self.runner(plan)
+        if run is not None:
+            runners[key] = run
+        return plan
 
     def runner(self, plan: Plan) -> Runner | None:
         """Return what runs a plan with the addresses of its parts alone; None if `run_planned` has to."""

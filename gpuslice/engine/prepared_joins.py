@@ -13,13 +13,11 @@ from gpuslice.engine.calls import COMPILED
 from gpuslice.engine.fields import has_gaps
 from gpuslice.engine.host import HOST_EXECUTOR
 from gpuslice.engine.joined import Joined
-from gpuslice.engine.kernel_executor import Geometry, Plan, Runner, places_of, shifted
+from gpuslice.engine.kernel_executor import MOST_PLANS, Geometry, Plan, Runner, places_of, shifted
 from gpuslice.engine.plan import VECTOR_BYTES
 from gpuslice.engine.prepared_regions import contiguous_strides
 from gpuslice.libraries import NUMPY, Array, address_of_numpy
 
-# Sources differ in how they lie in a vector, and to each other. So many plans are found at once.
-_MOST_PLANS = 2
 _BYTES_PER_PLAN, _BYTES_PER_PART, _BYTES_PER_AXIS = 2048, 512, 96
 _addresses_of = partial(map, address_of_numpy) if COMPILED is None else COMPILED.addresses_of
 
@@ -82,7 +80,7 @@ class JoinByHost:
         if self._by_numpy:
             return _BYTES_PER_PART
         per_part = _BYTES_PER_PART + _BYTES_PER_AXIS * len(self.shape)
-        return _MOST_PLANS * _BYTES_PER_PLAN + len(self._offsets) * per_part
+        return MOST_PLANS * _BYTES_PER_PLAN + len(self._offsets) * per_part
 
     def fresh(self, arrays: abc.Sequence[Array]) -> Array:
         """Return a new array of the arrays side by side."""
@@ -111,14 +109,8 @@ class JoinByHost:
         return arrays if self._index is None else [array[self._index] for array in arrays]
 
     def _plan(self, sources: abc.Sequence[int], base: int) -> Plan:
-        arguments = self.dtype.itemsize, self._geometry, sources, [base + offset for offset in self._offsets]
-        if len(self._planned) >= _MOST_PLANS:
-            return HOST_EXECUTOR.plan(*arguments)
-        plan = self._planned[sources, base] = HOST_EXECUTOR.new_plan(*arguments)
-        run = HOST_EXECUTOR.runner(plan)
-        if run is not None:
-            self._runners[sources, base] = run
-        return plan
+        arguments = self.dtype.itemsize, self._geometry, sources, shifted(self._offsets, base)
+        return HOST_EXECUTOR.kept_plan(self._planned, self._runners, (sources, base), *arguments)
 
 
 def prepared_join(joined: Joined, *, new_axis: bool) -> JoinByHost | None:

@@ -8,6 +8,7 @@ from gpuslice.dtypes import DType
 from gpuslice.engine.calls import COMPILED
 from gpuslice.engine.host import HOST_EXECUTOR
 from gpuslice.engine.kernel_executor import (
+    MOST_PLANS,
     Geometry,
     KernelExecutor,
     Plan,
@@ -20,8 +21,6 @@ from gpuslice.engine.views import View, index_of
 from gpuslice.libraries import Address, Array
 from gpuslice.rules import Region
 
-# Arrays of one kind differ in how they lie in a vector. The plans for so many such alignments are found at once.
-_MOST_ALIGNMENTS = 2
 # About what is kept of a region, and of a plan for each part.
 _BYTES_PER_REGION, _BYTES_PER_AXIS = 256, 96
 _BYTES_PER_PLAN, _BYTES_PER_PART = 2048, 256
@@ -128,7 +127,7 @@ class ByKernels:
 
     def __sizeof__(self) -> int:
         """Count what it holds, too, and the plans, which are made later."""
-        plans = _MOST_ALIGNMENTS * (_BYTES_PER_PLAN + _BYTES_PER_PART * len(self.shapes))
+        plans = MOST_PLANS * (_BYTES_PER_PLAN + _BYTES_PER_PART * len(self.shapes))
         return _bytes_of(self.shapes) + plans
 
     def fresh(self, array: Array, *, one_block: bool = False) -> list[Array]:
@@ -186,13 +185,7 @@ class ByKernels:
             self._geometry = tuple(zip(strides, targets, self.shapes, strict=True))
         sources = shifted(self._offsets, alignment[0])
         arguments = self._dtype.itemsize, self._geometry, sources, alignment[1:]
-        if len(self._planned) >= _MOST_ALIGNMENTS:
-            return self._executor.plan(*arguments)
-        plan = self._planned[alignment] = self._executor.new_plan(*arguments)
-        run = self._executor.runner(plan)
-        if run is not None:
-            self._runners[alignment] = run
-        return plan
+        return self._executor.kept_plan(self._planned, self._runners, alignment, *arguments)
 
 
 def _without(entries: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
